@@ -50,8 +50,10 @@ def test_the_version_is_the_same_everywhere():
 def test_type_checkers_see_every_public_name():
     tree = ast.parse((ROOT / "vmdpotential" / "__init__.py").read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    imported = {alias.asname: node.module.partition(".")[2] for node in block.body for alias in node.names}
-    assert imported == vmdpotential._PUBLIC
+    imported = {alias.asname or alias.name: node.module.partition(".")[2] for node in block.body
+                for alias in node.names}
+    assert imported == vmdpotential._PUBLIC | {"*": "task_types"}
+    assert {*vmdpotential._PUBLIC, *registry.available("task")} == set(vmdpotential.__all__)
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)

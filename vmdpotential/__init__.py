@@ -4,6 +4,7 @@ The public names are imported when first used; ``import vmdpotential`` itself lo
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are the names below
@@ -51,18 +52,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.preparation.prepare import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
-    from vmdpotential.tasks import average as average
-    from vmdpotential.tasks import compare as compare
-    from vmdpotential.tasks import density as density
-    from vmdpotential.tasks import energy as energy
-    from vmdpotential.tasks import field as field
-    from vmdpotential.tasks import forces as forces
-    from vmdpotential.tasks import orbital as orbital
-    from vmdpotential.tasks import prepare as prepare
-    from vmdpotential.tasks import probe as probe
-    from vmdpotential.tasks import profile as profile
-    from vmdpotential.tasks import rdf as rdf
-    from vmdpotential.tasks import surface as surface
+    from vmdpotential.task_types import *  # noqa: F403
 
 __version__ = "0.2.0.dev0"
 
@@ -95,9 +85,6 @@ _PUBLIC = {
     "interaction_energy": "pairs.energy",
     "Interaction": "interactions",
     "Quantity": "interactions",
-    **dict.fromkeys((
-        "average", "compare", "density", "energy", "field", "forces", "orbital", "prepare", "probe",
-        "profile", "rdf", "surface"), "tasks"),
     "draw_slice": "figures.slices",
     "thumbnail": "figures.page",
     "register": "registry",
@@ -116,14 +103,19 @@ _PUBLIC = {
     "BackendError": "errors",
 }
 
-__all__ = sorted(_PUBLIC)
-
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(import_module(f"vmdpotential.{_PUBLIC[name]}"), name)
+    if name == "__all__":
+        return __dir__()
+    # imports ask for modules, too, and must not load the registry
+    if not name.startswith("_") and find_spec(f"vmdpotential.{name}") is None:
+        tasks = import_module("vmdpotential.tasks")
+        if name in tasks.__dir__():
+            return getattr(tasks, name)
     raise AttributeError(f"module 'vmdpotential' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*_PUBLIC, *import_module("vmdpotential.tasks").__dir__()])

@@ -393,6 +393,8 @@ class Command:
         Whether the command ``batch`` can run it for many inputs.
     examples : tuple of str
         Lines of a shell, without the program's name, which :meth:`of` removes.
+    python : str
+        Example in the docstring of the function of Python, if it is registered as a ``task``.
     """
 
     name: str
@@ -400,13 +402,14 @@ class Command:
     parameters: tuple[Parameter, ...]
     repeatable: bool = True
     examples: tuple[str, ...] = ()
+    python: str = ""
 
     @classmethod
     def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
-           examples: Sequence[str] = ()) -> Self:
+           examples: Sequence[str] = (), python: str = "") -> Self:
         """Return the command that a function declares; its name is the function's unless given."""
         return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
-                   tuple(line.removeprefix("vmdpotential ") for line in examples))
+                   tuple(line.removeprefix("vmdpotential ") for line in examples), python)
 
     def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""

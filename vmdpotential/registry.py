@@ -20,17 +20,23 @@ from vmdpotential.parameters import Command
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-#: Kinds of objects that can be registered; `plugins/historical/timing.py` shows the signature of a ``pair-benchmark``.
-KINDS = ("command", "method", "interaction", "pair", "engine", "pair-benchmark")
+#: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python. A ``check`` of
+#: `verify` is called with an engine and a seed and returns what it compared, the relative errors and their limits.
+#: `plugins/historical/timing.py` shows the signature of a ``pair-benchmark``.
+KINDS = ("command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark")
+
+#: Commands that are also functions of Python, which have the same name.
+_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density", "probe",
+          "orbital")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {
     "command": {
         name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
-        for name in ("map", "prepare", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy",
-                     "forces", "rdf", "density", "probe", "orbital", "batch", "live", "devices", "plugins", "install",
-                     "completion", "verify", "benchmark")
+        for name in ("map", "ionize", "slice", *_TASKS, "batch", "live", "devices", "plugins", "install", "completion",
+                     "verify", "benchmark")
     },
+    "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},
     "method": {
         name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald", "pb")},
     "interaction": {
@@ -45,6 +51,11 @@ _entries: dict[str, dict[str, Any]] = {
         "buckingham": "vmdpotential.interactions.buckingham:INTERACTION",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
+    "check": {
+        "densities": "vmdpotential.frames.density:check_counts",
+        "probes": "vmdpotential.probes.check:check_probes",
+        "orbitals": "vmdpotential.orbitals.check:check_gaussian",
+    },
     "pair-benchmark": {},
 }
 _unlisted: set[tuple[str, str]] = set()
@@ -59,7 +70,7 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
 
     Parameters
     ----------
-    kind : {"command", "method", "interaction", "pair", "engine", "pair-benchmark"}
+    kind : {"command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark"}
         Kind of the object.
     name : str
         Name by which options refer to it.
@@ -83,17 +94,19 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
     """
     if kind not in KINDS:
         raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
-    if name in _entries[kind]:
-        raise UsageError("name", f"a {kind} of this name is registered already", value=name)
+    kinds = ("command", "task") if kind == "task" else (kind,)
+    if name in _entries[kinds[0]]:
+        raise UsageError("name", f"a {kinds[0]} of this name is registered already", value=name)
     if not isinstance(target, str):
         _check(kind, name, target)
-    _entries[kind][name] = target
+    for each in kinds:
+        _entries[each][name] = target
     if not listed:
         _unlisted.add((kind, name))
 
 
 def _check(kind: str, name: str, target: Any) -> None:
-    if kind == "command" and not isinstance(target, Command):
+    if kind in ("command", "task") and not isinstance(target, Command):
         raise UsageError(
             "target", f"the command '{name}' is a {type(target).__name__}", "register Command.of(function)")
 
@@ -103,7 +116,7 @@ def available(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"command", "method", "interaction", "pair", "engine", "pair-benchmark"}
+    kind : {"command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark"}
         Kind of the objects.
 
     Returns

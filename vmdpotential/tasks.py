@@ -31,114 +31,23 @@ if TYPE_CHECKING:  # the functions are created when first used, see __getattr__
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.results import Result
-    from vmdpotential.task_types import average as average
-    from vmdpotential.task_types import compare as compare
-    from vmdpotential.task_types import density as density
-    from vmdpotential.task_types import energy as energy
-    from vmdpotential.task_types import field as field
-    from vmdpotential.task_types import forces as forces
-    from vmdpotential.task_types import orbital as orbital
-    from vmdpotential.task_types import prepare as prepare
-    from vmdpotential.task_types import probe as probe
-    from vmdpotential.task_types import profile as profile
-    from vmdpotential.task_types import rdf as rdf
-    from vmdpotential.task_types import surface as surface
-
-_DHFR = '>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")'
-_MAP = '>>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)'
-_AMBER = ">>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF"
-_UNIVERSE = f"""\
-{_AMBER}
->>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)"""
-
-#: Names of the functions, which are those of the commands, and the examples in their docstrings.
-_EXAMPLES = {
-    "average": f"""\
->>> import MDAnalysis
-{_UNIVERSE}
->>> mean = vp.average(universe, universe.trajectory[:3], spacing=3.0)
->>> mean.grid.provenance.frames
-'3: 0 to 2'""",
-    "compare": f"""\
-{_DHFR}
-{_MAP}
->>> round(vp.compare(grid, 2 * grid).like.correlation, 6)
-1.0""",
-    "density": f"""\
->>> import MDAnalysis
-{_UNIVERSE}
->>> density = vp.density(universe, universe.trajectory[:3], atoms="water", spacing=2.0)
->>> density.grid.unit
-'1/A^3'""",
-    "energy": f"""\
-{_AMBER}
->>> rows = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:3", between=("protein", "water")).to_dataframe()
->>> list(rows.columns)
-['frame', 'a', 'b', 'coulomb', 'lennard_jones', 'total']
->>> len(rows)
-3""",
-    "field": f"""\
-{_DHFR}
->>> field = vp.field(structure, at="//*/(ASP)/CG", from_=["water"])
->>> field.to_dataframe().shape[0] > 0
-True""",
-    "forces": f"""\
-{_AMBER}
->>> forces = vp.forces(PRM_NCBOX, TRJ_NCBOX, frames="0", between=("protein", "water")).to_dataframe()
->>> forces.shape[0] > 0
-True""",
-    "orbital": """\
->>> from pyscf import gto, scf
->>> from pyscf.tools import molden
->>> molden.from_scf(scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", verbose=0)).run(), "h2.molden")
->>> vp.orbital("h2.molden", orbital="homo", spacing=0.5).grid.unit
-'A^-3/2'""",
-    "prepare": """\
->>> prepared = vp.prepare("data/1hvr.pdb.gz", ph=6.0)
->>> prepared.structure.charges is None
-False
->>> prepared.to_dataframe()[["residue", "number", "state"]].iloc[0].tolist()
-['PRO', '1', 'N-terminus']""",
-    "probe": """\
->>> structure = vp.read_structure("data/1hvr.pdb.gz")
->>> energies = vp.probe(structure, probe=["C"], spacing=2.0)
->>> energies.grid.unit
-'kcal/mol'""",
-    "profile": f"""\
->>> from matplotlib.figure import Figure
-{_DHFR}
->>> across = vp.profile(structure, axis="z", smear=1.0)
->>> across.plot(Figure().add_subplot()).get_xlabel()
-'z (Å)'""",
-    "rdf": f"""\
->>> import MDAnalysis
-{_UNIVERSE}
->>> pairs = vp.rdf(universe, universe.trajectory, between=("name O", universe.select_atoms("water")), range=8.0)
->>> pairs.to_dataframe().columns[0]
-'r'""",
-    "surface": f"""\
-{_DHFR}
-{_MAP}
->>> on_surface = vp.surface(structure, grid, atoms="protein", spacing=1.5)
->>> on_surface.surface.area > 5000  # A^2
-True""",
-}
-
-__all__ = sorted(_EXAMPLES)
+    from vmdpotential.task_types import *  # noqa: F403
 
 
-def __getattr__(name: str) -> Callable[..., Result]:
-    if name not in _EXAMPLES:
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return sorted(registry.available("task"))
+    if name.startswith("_") or name not in registry.available("task"):
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    globals()[name] = function = _function(registry.get("command", name), _EXAMPLES[name])
+    globals()[name] = function = _function(registry.get("task", name))
     return function
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(registry.available("task"))
 
 
-def _function(command: Command, examples: str) -> Callable[..., Result]:
+def _function(command: Command) -> Callable[..., Result]:
     """Return the function that runs a command."""
     name, inputs = command.name, [p.name for p in command.parameters if p.option.positional]
 
@@ -152,7 +61,7 @@ def _function(command: Command, examples: str) -> Callable[..., Result]:
             return command(**_objects(command, by_own_names(command.parameters, {**values, **keywords})))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _docstring(command, examples)
+    function.__doc__ = _docstring(command)
     function.__signature__ = _signature(command)  # type: ignore[attr-defined]
     return function
 
@@ -331,7 +240,7 @@ def result_kinds(command: Command) -> tuple[type[Result], ...]:
     return get_args(kind) or (kind,)
 
 
-def _docstring(command: Command, examples: str) -> str:
+def _docstring(command: Command) -> str:
     """Return the docstring of a function, with the sections of numpydoc."""
     text = inspect.getdoc(command.function) or ""
     about, _, raised = text.partition("\n\nRaises\n------\n")
@@ -340,5 +249,5 @@ def _docstring(command: Command, examples: str) -> str:
                         for each in result_kinds(command))
     parameters = entries(_ordered(command))
     return "\n\n".join([spelled(about), f"Parameters\n----------\n{parameters}", f"Returns\n-------\n{returns}",
-                        f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{examples}"])
+                        f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{command.python}"])
 

@@ -313,4 +313,10 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
 command = Command.of(average, examples=(
     "average system.prmtop trajectory.xtc --atoms solute --spacing 1 -o mean.dx",
     "average system.prmtop trajectory.xtc --frames 0:3:2 --spacing 2 --stat mean,std --workers 2 -o every_second.npz",
-))
+), python="""\
+>>> import MDAnalysis
+>>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
+>>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)
+>>> mean = vp.average(universe, universe.trajectory[:3], spacing=3.0)
+>>> mean.grid.provenance.frames
+'3: 0 to 2'""")

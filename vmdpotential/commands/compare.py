@@ -140,4 +140,8 @@ class Comparison(Result):
 command = Command.of(compare, examples=(
     "compare first.dx second.dx",
     "compare first.dx second.dx --structure protein.pdb --away 2 -o difference.dx --figure difference.png",
-))
+), python="""\
+>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+>>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)
+>>> round(vp.compare(grid, 2 * grid).like.correlation, 6)
+1.0""")

@@ -273,4 +273,10 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
 command = Command.of(density, examples=(
     "density system.prmtop trajectory.xtc --atoms 'name O and water' -o water.dx",
     "density system.prmtop trajectory.xtc --of electrons --spacing 0.5 --stat mean,sem -o electrons.npz",
-))
+), python="""\
+>>> import MDAnalysis
+>>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
+>>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)
+>>> density = vp.density(universe, universe.trajectory[:3], atoms="water", spacing=2.0)
+>>> density.grid.unit
+'1/A^3'""")

@@ -330,4 +330,10 @@ def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Str
 command = Command.of(energy, examples=(
     "energy system.prmtop trajectory.xtc --between protein water -o energy.csv",
     "energy system.prmtop trajectory.xtc --between protein water --by residue --figure residues.png",
-))
+), python="""\
+>>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
+>>> rows = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:3", between=("protein", "water")).to_dataframe()
+>>> list(rows.columns)
+['frame', 'a', 'b', 'coulomb', 'lennard_jones', 'total']
+>>> len(rows)
+3""")

@@ -298,4 +298,8 @@ def _curves(fields: FieldSeries, unit: str) -> tuple[Any, ...]:
 command = Command.of(field, examples=(
     "field system.prmtop trajectory.xtc --at 'name O and protein' -o field.csv",
     "field system.prmtop trajectory.xtc --bonds 'name C and protein' 'name O and protein' --from water -o bonds.csv",
-))
+), python="""\
+>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+>>> field = vp.field(structure, at="//*/(ASP)/CG", from_=["water"])
+>>> field.to_dataframe().shape[0] > 0
+True""")

@@ -131,4 +131,8 @@ class Forces(PairResult):
 command = Command.of(forces, examples=(
     "forces system.prmtop trajectory.xtc --between protein water -o forces.csv",
     "forces system.prmtop trajectory.xtc --between protein water --frames 0:2 --electrostatics ewald -o forces.npz",
-))
+), python="""\
+>>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
+>>> forces = vp.forces(PRM_NCBOX, TRJ_NCBOX, frames="0", between=("protein", "water")).to_dataframe()
+>>> forces.shape[0] > 0
+True""")

@@ -225,4 +225,9 @@ def _orbital(wavefunction: Wavefunction, index: int, channel: str) -> str:
 command = Command.of(orbital_, "orbital", examples=(
     "orbital molecule.molden --orbital homo -o homo.cube",
     "orbital molecule.molden --potential --spacing 0.5 -o potential.cube",
-))
+), python="""\
+>>> from pyscf import gto, scf
+>>> from pyscf.tools import molden
+>>> molden.from_scf(scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", verbose=0)).run(), "h2.molden")
+>>> vp.orbital("h2.molden", orbital="homo", spacing=0.5).grid.unit
+'A^-3/2'""")

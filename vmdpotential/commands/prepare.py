@@ -133,4 +133,9 @@ def _with_short_chains(structure: Structure) -> Structure:
 command = Command.of(prepare, examples=(
     "prepare protein.pdb -o protein.pqr",
     "prepare entry.pdb --ph 5 --assembly 1 -o prepared.pqr prepared.csv",
-))
+), python="""\
+>>> prepared = vp.prepare("data/1hvr.pdb.gz", ph=6.0)
+>>> prepared.structure.charges is None
+False
+>>> prepared.to_dataframe()[["residue", "number", "state"]].iloc[0].tolist()
+['PRO', '1', 'N-terminus']""")

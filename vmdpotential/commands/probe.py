@@ -73,4 +73,8 @@ def probe_(
 command = Command.of(probe_, "probe", examples=(
     "probe protein.pdb --probe C HD OA e -o receptor.map",
     "probe system.prmtop trajectory.xtc --ligand O2 --spacing 2 -o oxygen.dx --paths minima.csv",
-))
+), python="""\
+>>> structure = vp.read_structure("data/1hvr.pdb.gz")
+>>> energies = vp.probe(structure, probe=["C"], spacing=2.0)
+>>> energies.grid.unit
+'kcal/mol'""")

@@ -210,4 +210,9 @@ def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) 
 command = Command.of(profile, examples=(
     "profile system.prmtop trajectory.xtc -o profile.csv --figure profile.png",
     "profile system.prmtop trajectory.xtc --axis z --from water solute --center solute -o parts.csv",
-))
+), python="""\
+>>> from matplotlib.figure import Figure
+>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+>>> across = vp.profile(structure, axis="z", smear=1.0)
+>>> across.plot(Figure().add_subplot()).get_xlabel()
+'z (Å)'""")

@@ -156,4 +156,10 @@ def _bonded(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int
 command = Command.of(rdf, examples=(
     "rdf system.prmtop trajectory.xtc --between 'name O and water' 'name O and water' --range 8 -o rdf.csv",
     "rdf system.prmtop trajectory.xtc --between protein water --exclude residue --range 8 --figure rdf.png",
-))
+), python="""\
+>>> import MDAnalysis
+>>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
+>>> universe = MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX)
+>>> pairs = vp.rdf(universe, universe.trajectory, between=("name O", universe.select_atoms("water")), range=8.0)
+>>> pairs.to_dataframe().columns[0]
+'r'""")

@@ -346,4 +346,9 @@ def _distinct(names: Sequence[str]) -> list[str]:
 command = Command.of(surface, examples=(
     "surface entry.pdb -o residues.csv --figure surface.png",
     "surface protein.pdb potential.dx --kind accessible --by atom --range -5,5 -o atoms.csv surface.ply",
-))
+), python="""\
+>>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")
+>>> grid = vp.potential_map(structure, atoms="protein", spacing=3.0)
+>>> on_surface = vp.surface(structure, grid, atoms="protein", spacing=1.5)
+>>> on_surface.surface.area > 5000  # A^2
+True""")

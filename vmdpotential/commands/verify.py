@@ -62,9 +62,8 @@ def verify(
             continue
         work = [*_methods(backend, method, thorough, points, seed), *_interactions(backend, method)]
         if method == "all":  # maps first, which most users need
-            work += [*_pairs(backend), ("probes", partial(_check_probes, backend, seed)),
-                     ("densities", partial(_check_densities, backend, seed)),
-                     ("orbitals", partial(_check_orbitals, backend))]
+            work += [*_pairs(backend), *((name, partial(_check_registered, name, backend, seed))
+                                         for name in registry.available("check"))]
         for number, (label, check) in enumerate(work):
             progress.report(f"verify, {label}", number / len(work))
             start = time.perf_counter()
@@ -212,103 +211,6 @@ def _check_forces(backend: Engine, name: str) -> list[dict[str, Any]]:
     return [_row(f"forces of pairs in range, {name}", error, 5e-6)]
 
 
-def _check_orbitals(backend: Engine) -> list[dict[str, Any]]:
-    """Compare an orbital, a density and the potential of a Gaussian centred at a proton with their closed forms."""
-    import numpy as np
-    from scipy.special import erf
-
-    from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.orbitals.evaluate import density_map, orbital_map
-    from vmdpotential.orbitals.potential import potential_map
-    from vmdpotential.orbitals.shells import Shell
-    from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
-    from vmdpotential.units import BOHR, coulomb_constant
-
-    exponent, unit = 0.4, np.ones(1)
-    shell = Shell(np.zeros(3), 0, np.array([exponent]), unit, ("1",))
-    alpha, beta = Channel(np.ones((1, 1)), unit, None), Channel(np.ones((1, 1)), 0 * unit, None)
-    atom = Wavefunction("H", np.array([1]), np.zeros((1, 3)), (shell,), alpha, beta, True)
-    lattice = Lattice(np.array([0.1, -1.0, -2.0]), np.full(3, 0.37), (12, 13, 35))
-    r = np.linalg.norm(lattice.points(), axis=1) / BOHR
-    value = (2 * exponent / np.pi) ** 0.75 * np.exp(-exponent * r * r)
-    field = coulomb_constant("V") / BOHR * (1 - erf(np.sqrt(2 * exponent) * r)) / r
-    rows, name = [], backend.name
-    results = [("orbital", orbital_map(atom, lattice, 0, length="bohr", engine=name), value),
-             ("electron density", density_map(atom, lattice, length="bohr", engine=name), value**2),
-             ("potential", potential_map(atom, lattice, "V", engine=name), field)]
-    for what, grid, exact in results:
-        error = float(np.abs(grid.values.ravel() - exact).max() / np.abs(exact).max())
-        rows.append(_row(f"{what} of a Gaussian, closed form", error, 1e-5))
-    return rows
-
-
-def _check_probes(backend: Engine, seed: int) -> list[dict[str, Any]]:
-    """Compare a probe's Lennard-Jones energy in a periodic box with the sum over pairs, and a hydrogen bond's energy
-    with its closed form.
-    """
-    import numpy as np
-
-    from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.molecule.cell import Cell
-    from vmdpotential.molecule.samples import water_box
-    from vmdpotential.probes.energies import ProbeSum
-
-    positions = water_box(EDGE)[0][::3]
-    groups = (np.arange(0, len(positions), 2), np.arange(1, len(positions), 2))
-    probe = ProbeSum(np.array([3.4, 3.7]), groups, tuple(np.full(len(group), 0.15) for group in groups), CUTOFF)
-    cell, lattice = Cell.from_parameters(EDGE, EDGE, EDGE), Lattice(np.zeros(3), np.full(3, 0.9), (33, 31, 35))
-    result = probe.energies(backend, lattice, positions, cell).ravel()
-    chosen = np.random.default_rng(seed).choice(np.flatnonzero(result < 100.0), 100, replace=False)
-    exact = probe.at(lattice.points()[chosen], positions, cell)
-    error = float(np.abs(result[chosen] - exact).max() / np.sqrt(np.square(exact).mean()))
-    return [_row("probes, Lennard-Jones in a periodic cell", error, 1e-5),
-            _row("probes, hydrogen bond along its direction, closed form", _error_of_bond(backend), 1e-5)]
-
-
-def _error_of_bond(backend: Engine) -> float:
-    """Return the relative error of a hydrogen bond's energy along the donor's direction, on both sides of it."""
-    import numpy as np
-
-    from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.probes.bonds import DONOR, Directions, Wells, bond_energies
-
-    along, distance, depth = np.array([[0.0, 0.0, 1.0]]), 1.9, 0.6
-    lattice, unit = Lattice(np.array([0.0, 0.0, -6.05]), np.array([1.0, 1.0, 0.1]), (1, 1, 120)), np.ones((1, 1))
-    first = np.zeros(1, np.int64)
-    result = bond_energies(
-        backend, lattice, np.zeros((1, 3)), first, Directions(first, np.array([DONOR]), along, 0 * along, 2 * unit[0]),
-        Wells(distance * unit, depth * unit, np.zeros(1, bool), 0.0, 1e5, 5.0)).ravel()
-    z = lattice.points()[:, 2]
-    well = np.minimum(depth * (5 * (distance / z) ** 12 - 6 * (distance / z) ** 10), 1e5)
-    exact = np.where(np.abs(z) < 5.0, np.where(z > 0, 1.0, np.clip(well / 100, 0.0, 1.0)) * well, 0.0)
-    return float((np.abs(result - exact) / np.maximum(depth, np.abs(exact))).max())
-
-
-def _check_densities(backend: Engine, seed: int) -> list[dict[str, Any]]:
-    """Compare the density of atoms in a triclinic cell with the histogram of all their images."""
-    import numpy as np
-
-    from vmdpotential.densities.quantities import CountedAtoms
-    from vmdpotential.frames.density import Densities
-    from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.io.trajectories.frames import Loaded
-    from vmdpotential.molecule.cell import Cell
-
-    positions = np.random.default_rng(seed).uniform(-40, 40, (2000, 3))
-    cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
-    lattice = Lattice.over_cell(cell, 1.0)
-    counted = CountedAtoms("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
-    work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, backend.name)
-    result = work.block(range(1))
-    values = np.zeros(lattice.size)
-    values[result["nodes"]] = result["sums"]
-    half = lattice.spacing / 2
-    images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
-    edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]
-    error = np.abs(values.reshape(lattice.shape) - np.histogramdd(images, edges)[0]).max()
-    return [_row("densities of atoms, counts in a triclinic cell", error, 0.0)]
-
-
 def _methods(backend: Engine, only: str, thorough: bool, points: int, seed: int) -> Iterator[tuple[str, Any]]:
     """Yield checks of every method: its map and field, in its boundaries and precisions."""
     import numpy as np
@@ -375,6 +277,10 @@ def _options(method: Method) -> SumOptions:
     from vmdpotential.maps import SumOptions
 
     return SumOptions(method=method.name, cutoff=CUTOFF if method.cutoff else None)
+
+
+def _check_registered(name: str, backend: Engine, seed: int) -> list[dict[str, Any]]:
+    return [_row(*each) for each in registry.get("check", name)(backend, seed)]
 
 
 def _row(what: str, error: float, limit: float) -> dict[str, Any]:

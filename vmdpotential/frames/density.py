@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.densities.counting import Counter, Counting, ListedCounter, NodeCounter
 from vmdpotential.densities.quantities import UNITS, CountedAtoms
+from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import BlockResults
@@ -28,7 +29,7 @@ from vmdpotential.execution.work import Arrays, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
 from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frames
+from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.kernels.launch import KernelFile, launch
 from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
@@ -394,3 +395,20 @@ def _density(planning: DensityPlan, totals: Floats, squares: Floats | None, bloc
             raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
     rms = None if factors is None else float(np.sqrt(squared_errors / lattice.size) * abs(factor))
     return Density(grids, blocks.count, tuple(blocks.counts), float(total), bulk, cell, deviation, rms, voxel)
+
+
+def check_counts(engine: Backend, seed: int) -> list[tuple[str, float, float]]:
+    """Return the largest error of the density of atoms in a triclinic cell, against the histogram of all images."""
+    positions = np.random.default_rng(seed).uniform(-40, 40, (2000, 3))
+    cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
+    lattice = Lattice.over_cell(cell, 1.0)
+    counted = CountedAtoms("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
+    work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, engine.name)
+    result = work.block(range(1))
+    values = np.zeros(lattice.size)
+    values[result["nodes"]] = result["sums"]
+    half = lattice.spacing / 2
+    images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
+    edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]
+    error = np.abs(values.reshape(lattice.shape) - np.histogramdd(images, edges)[0]).max()
+    return [("densities of atoms, counts in a triclinic cell", float(error), 0.0)]
