@@ -171,7 +171,7 @@ class Problem:
         self._phi = engine.zeros(wide.shape, np.float32)
         self._by_nodes("insert_part", needed.shape, values=total(needed, c.positions, c.charges), out=self._phi,
                        part=needed.shape, shape=wide.shape, first=[s.start for s in part],
-                       factor=c.constant / c.inside)
+                       factor=c.constant / c.inside, shift=0.0)
         distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
         self.within = region.inside_nodes(distances, engine)
         water, self._outside, between = self._around()
@@ -320,15 +320,14 @@ class Problem:
         if any(s.stop - s.start < 1 for s in part):
             return
         shape = tuple(s.stop - s.start for s in part)
-        flows = self._engine.empty(shape, np.float64)
+        flows = self._engine.empty(shape, np.float32)
         x, y, z = self.edges
         sums = self._reduced("find_fine_flows", shape[0], 2, values=values, x=x, y=y, z=z, k2=self.k2, ions=self.ions,
                              sources=self.sources, out=flows, value_shape=values.shape, shape=self.lattice.shape,
                              out_shape=shape, begin=[s.start for s in shared], margin=MARGIN, kinds=len(self.ions))
         # differences of the coarse spacing at the edge of the part give another charge within it, which is known
-        self._by_nodes("replace_sources", shape, flows=flows, sources=self.sources, part=shape,
-                       shape=self.lattice.shape, first=[s.start for s in part],
-                       shift=float(sums[1] - sums[0]) / math.prod(shape))
+        self._by_nodes("insert_part", shape, values=flows, out=self.sources, part=shape, shape=self.lattice.shape,
+                       first=[s.start for s in part], factor=1.0, shift=float(sums[1] - sums[0]) / math.prod(shape))
 
     def part_shared(self, finer: Problem, ratio: int) -> tuple[slice, slice, slice]:
         """Return the part of the lattice that it shares with a finer one."""

@@ -45,17 +45,14 @@ DEVICE float interpolate_side(const Refinement &args, index_t a, index_t b, inde
 }
 
 #ifdef __CUDACC__
-BLOCK_KERNEL(refine_solution, Refinement)
+NODE_KERNEL(refine_solution, Refinement, shape, i, j, k)
 {
-    const index_t at = blockIdx.x * (index_t)BLOCK_THREADS + threadIdx.x;
-    if (at >= count)
-        return;
-    const unsigned nz = (unsigned)args.shape[2], ny = (unsigned)args.shape[1], row = (unsigned)at / nz;
-    const unsigned i = row / ny, j = row - i * ny, k = (unsigned)at - row * nz, ratio = (unsigned)args.ratio;
+    const unsigned ratio = (unsigned)args.ratio, a = (unsigned)i, b = (unsigned)j, c = (unsigned)k;
     const float scale = 1.0f / ratio;
-    args.out[at] = interpolate_side(args, args.first[0] + i / ratio, args.first[1] + j / ratio,
-                                    args.first[2] + k / ratio, (i % ratio) * scale, (j % ratio) * scale,
-                                    (k % ratio) * scale, args.within[at]);
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    args.out[at] = interpolate_side(args, args.first[0] + a / ratio, args.first[1] + b / ratio,
+                                    args.first[2] + c / ratio, (a % ratio) * scale, (b % ratio) * scale,
+                                    (c % ratio) * scale, args.within[at]);
 }
 #else
 // Write the coarse solution to some planes of a finer lattice, whose node 0 is node `first` of the coarse one.
@@ -103,14 +100,14 @@ struct Insertion {
     const float *values;                     // (part)
     float *out;                              // (shape)
     index_t part[3], shape[3], first[3];
-    float factor;
+    float factor, shift;
 };
 
-// Write values times a factor to a part of a lattice, which begins at node `first`.
+// Write values times a factor, plus a shift, to a part of a lattice, which begins at node `first`.
 NODE_KERNEL(insert_part, Insertion, part, i, j, k)
 {
     args.out[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] =
-        args.factor * args.values[(i * args.part[1] + j) * args.part[2] + k];
+        args.factor * args.values[(i * args.part[1] + j) * args.part[2] + k] + args.shift;
 }
 
 struct Restart {
@@ -154,7 +151,8 @@ struct FineFlows {
     const float *x, *y, *z, *k2;         // (shape) of the coarse equation
     const float *sources;                // (shape)
     const double *ions;                  // (kinds, 2) valences and shares of the ionic strength, for the full equation
-    double *out, *sums;                  // (out_shape), (planes, 2) of these, and of the sources there
+    float *out;                          // (out_shape)
+    double *sums;                        // (planes, 2) of these, and of the sources there
     index_t value_shape[3], shape[3], out_shape[3], begin[3], margin, kinds;
 };
 
@@ -174,23 +172,9 @@ REDUCE_KERNEL(find_fine_flows, FineFlows, out_shape, sums, 2, sum_of, i, j, k)
     for (index_t m = 0; m < args.kinds; m++)
         charge -= args.ions[2 * m + 1] / args.ions[2 * m] * exp(fmin(50.0, -args.ions[2 * m] * own));
     const double flow = args.k2[at] * charge - total;
-    args.out[(i * args.out_shape[1] + j) * args.out_shape[2] + k] = flow;
+    args.out[(i * args.out_shape[1] + j) * args.out_shape[2] + k] = (float)flow;
     joined[0] += flow;
     joined[1] += args.sources[at];
-}
-
-struct Replacement {
-    const double *flows;                    // (part)
-    float *sources;                         // (shape)
-    index_t part[3], shape[3], first[3];
-    double shift;
-};
-
-// Write flows plus a shift to a part of the sources, which begins at node `first`.
-NODE_KERNEL(replace_sources, Replacement, part, i, j, k)
-{
-    args.sources[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] =
-        (float)(args.flows[(i * args.part[1] + j) * args.part[2] + k] + args.shift);
 }
 
 struct TotalPotential {

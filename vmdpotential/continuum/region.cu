@@ -687,17 +687,13 @@ DEVICE double edge_permittivity(float here, float there, double inside, double o
 }
 
 #ifdef __CUDACC__
-BLOCK_KERNEL(compute_conductances, Conductances)
+NODE_KERNEL(compute_conductances, Conductances, shape, i, j, k)
 {
-    const index_t at = blockIdx.x * (index_t)BLOCK_THREADS + threadIdx.x;
-    if (at >= count)
-        return;
-    const unsigned nz = (unsigned)args.shape[2], ny = (unsigned)args.shape[1], row = (unsigned)at / nz;
-    const unsigned i = row / ny, j = row - i * ny, k = (unsigned)at - row * nz;
+    const index_t ny = args.shape[1], nz = args.shape[2], at = (i * ny + j) * nz + k;
     const float *here = args.distances + at;
     const double own = args.outside[k], inside = args.inside;
     args.x[at] = i + 1 < args.shape[0]
-        ? (float)(args.weights[0] * edge_permittivity(*here, here[ny * (index_t)nz], inside, own, own, own)) : 0;
+        ? (float)(args.weights[0] * edge_permittivity(*here, here[ny * nz], inside, own, own, own)) : 0;
     args.y[at] = j + 1 < ny ? (float)(args.weights[1] * edge_permittivity(*here, here[nz], inside, own, own, own)) : 0;
     args.z[at] = k + 1 < nz ? (float)(args.weights[2] * edge_permittivity(*here, here[1], inside, own,
                                                                          args.outside[k + 1], args.between[k])) : 0;

@@ -8,7 +8,8 @@
 //   BLOCK_KERNEL(name, Arguments) { }                on GPUs, next to the RANGE_KERNEL of that name: a thread of blocks of
 //                                                    128, which may share memory; `count` is the number of elements
 //   NODE_KERNEL(name, Arguments, extent, i, j, k) {} one node of a lattice of the shape args.extent; both engines. The
-//                                                    elements are planes on CPUs and nodes on GPUs
+//                                                    elements are planes on CPUs and nodes on GPUs. Also next to the
+//                                                    RANGE_KERNEL of that name, over planes
 //   REDUCE_KERNEL(name, Arguments, extent, sums, COUNT, join, i, j, k) {}
 //                                                    likewise, but each node adds to COUNT numbers, joined[], by `join`
 //                                                    (sum_of or larger_of); those of plane i are in args.sums from COUNT i on.
@@ -37,16 +38,23 @@ typedef long long index_t;
     }                                                                        \
     DEVICE void name##_element(const Arguments &args, index_t i)
 
+// The indices of the node at a place in an array with planes of (ny, nz); no memory holds more than 2^32 nodes.
+struct Node { unsigned i, j, k; };
+
+DEVICE Node find_node(index_t at, index_t ny, index_t nz)
+{
+    const unsigned n = (unsigned)at, row = n / (unsigned)nz, i = row / (unsigned)ny;
+    return {i, row - i * (unsigned)ny, n - row * (unsigned)nz};
+}
+
 #define NODE_KERNEL(name, Arguments, extent, i, j, k)                                              \
     DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k);               \
     BLOCK_KERNEL(name, Arguments)                                                                  \
     {                                                                                              \
         const index_t at = blockIdx.x * (index_t)blockDim.x + threadIdx.x;                         \
-        if (at >= count)                                                                           \
-            return;                                                                                \
-        const unsigned n = (unsigned)at, rows = n / (unsigned)args.extent[2];                      \
-        const unsigned planes = rows / (unsigned)args.extent[1];                                   \
-        name##_node(args, planes, rows - planes * (unsigned)args.extent[1], n - rows * (unsigned)args.extent[2]); \
+        const Node node = find_node(at, args.extent[1], args.extent[2]);                           \
+        if (at < count)                                                                            \
+            name##_node(args, node.i, node.j, node.k);                                             \
     }                                                                                              \
     DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k)
 #define REDUCE_KERNEL(name, Arguments, extent, sums, COUNT, join, i, j, k)                         \
