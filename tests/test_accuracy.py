@@ -367,8 +367,19 @@ def test_stated_error_of_close_charges(apart, spacing, tolerance):
     assert max(ratios) < 1.35
 
 
-@pytest.mark.parametrize(("count", "extent"), [(0, 5), (10, 3), (5000, 20), (5000, 10**4), (500, 10**9)])
-def test_distinct_places_are_those_of_numpy(count, extent):
-    places = np.random.default_rng(count).integers(-extent, extent, (count, 3))
-    expected = np.unique(places, axis=0).reshape(-1, 3)
-    np.testing.assert_array_equal(accuracy._distinct(places), expected)  # dense, sparse, and too far apart for numbers
+@pytest.mark.parametrize(("count", "reach"), [(0, 2.0), (30, 2.0), (30_000, 0.0), (450, 2.0)])  # listed, and random
+def test_nodes_beside_atoms_are_counted_exactly(count, reach):
+    rng = np.random.default_rng(count)
+    lattice = Lattice([1.0, -2.0, 0.0], [0.5, 0.6, 0.9], (60, 50, 40))
+    positions = rng.uniform(-4, 40, (count, 3))  # some outside of the lattice
+    beside = accuracy._Beside.of(lattice, positions, reach, rng)
+    marks = np.zeros(lattice.shape, np.int64)
+    steps = (reach / lattice.spacing).astype(int)
+    for voxel in np.floor((positions - lattice.origin) / lattice.spacing).astype(int):
+        low, high = np.maximum(voxel - steps, 0), np.maximum(voxel + steps + 2, 0)
+        marks[tuple(slice(*ends) for ends in zip(low, high, strict=True))] += 1
+    nodes = np.stack(np.unravel_index(np.arange(marks.size), marks.shape), 1)
+    np.testing.assert_array_equal(beside.has(nodes), marks.ravel() > 0)
+    if beside.atoms is not None:
+        np.testing.assert_array_equal(beside.atoms_beside(nodes), marks.ravel())
+    assert abs(beside.shares.sum() - (marks > 0).sum()) <= 0.06 * (marks > 0).sum()

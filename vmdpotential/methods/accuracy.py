@@ -8,7 +8,6 @@ the field in both regions.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -44,11 +43,8 @@ AWAY = 2.0
 SPARSE, BLOCK = 0.01, 8.0
 
 #: Number of nodes beside atoms up to which all are listed, with those beside several; and of random ones otherwise,
-#: which give their number within about 2 %.
-MAX_NODES, SAMPLED_NODES = 200_000, 10_000
-
-#: Bytes per place up to which marking places in an array is faster than sorting them.
-DENSE = 500
+#: which give their number within about 3 %.
+MAX_NODES, SAMPLED_NODES = 200_000, 4_000
 
 #: In a periodic cell, a screened potential is summed to the distance at which it is the tolerance divided by this.
 BEYOND = 1e3
@@ -199,7 +195,7 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
             stratum = stratum.without(inner)
         nodes, shares = stratum.nodes, stratum.shares
         if len(nodes):
-            parts = None if stratum.voxels is None else shares / shares.sum()
+            parts = None if stratum.atoms is None else shares / shares.sum()
             picked = (np.arange(len(nodes)) if len(nodes) <= count // 4 else
                       rng.choice(len(nodes), count // 4, replace=False, p=parts))
             chosen.append(nodes[picked])
@@ -242,16 +238,16 @@ class _Beside:
         Indices of nodes; random ones may repeat.
     shares : (M,) float64
         Number of nodes that each represents; their sum is the number of nodes beside atoms.
-    voxels : (V, 3) int64 or None
-        First node beside the atoms of each voxel, if nodes are random.
+    atoms : (N,) int64 or None
+        The sorted numbers of the first nodes beside each atom, if nodes are random; from :meth:`number`.
     widths : (3,) int64
-        Numbers of nodes beside the atoms of a voxel along the axes.
+        Numbers of nodes beside an atom along the axes.
     """
 
     shape: tuple[int, ...]
     nodes: Indices
     shares: Floats
-    voxels: Indices | None
+    atoms: Indices | None
     widths: Indices
 
     @classmethod
@@ -261,60 +257,63 @@ class _Beside:
         None if they are not a small part of the lattice.
         """
         steps = (reach / lattice.spacing).astype(np.int64)
-        if len(positions) * (2 * steps + 2).prod() > 2 * lattice.size:
-            return cls(lattice.shape, np.zeros((0, 3), np.int64), np.zeros(0), None, 2 * steps + 2)
-        voxels = _distinct(np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps)
-        widths, shape = 2 * steps + 2, lattice.shape
+        widths = 2 * steps + 2
+        result = cls(lattice.shape, np.zeros((0, 3), np.int64), np.zeros(0), None, widths)
         each = int(widths.prod())
-        count = len(voxels) * each
-        numbers = np.arange(count) if count <= MAX_NODES else rng.integers(0, count, SAMPLED_NODES)
-        nodes = voxels[numbers // each] + np.stack(np.unravel_index(numbers % each, widths), 1)
-        nodes = nodes[((nodes >= 0) & (nodes < shape)).all(1)]
-        if count <= MAX_NODES:
-            nodes = _distinct(nodes)
-            return cls(shape, nodes, np.ones(len(nodes)), None, widths)
-        # a node beside several voxels is drawn more often
-        shares = count / SAMPLED_NODES / _voxels_beside(nodes, voxels, widths)
-        return cls(shape, nodes, shares, voxels, widths)
+        first = np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps
+        first = first[((first > -widths) & (first < lattice.shape)).all(1)]
+        count = len(first) * each
+        if count > 2 * lattice.size:
+            return result
+        listed = count <= MAX_NODES
+        drawn = np.arange(count) if listed else rng.integers(0, count, SAMPLED_NODES)
+        nodes = first[drawn // each] + np.stack(np.unravel_index(drawn % each, widths), 1)
+        nodes = nodes[((nodes >= 0) & (nodes < lattice.shape)).all(1)]
+        if listed:
+            nodes = np.stack(np.unravel_index(np.unique(result.number(nodes)), result.padded), 1) - widths
+            return replace(result, nodes=nodes, shares=np.ones(len(nodes)))
+        result = replace(result, nodes=nodes, atoms=np.sort(result.number(first)))
+        # a node beside several atoms is drawn more often
+        return replace(result, shares=count / SAMPLED_NODES / result.atoms_beside(nodes))
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """Shape of the lattice with the first nodes beside atoms that are before it."""
+        return tuple((np.array(self.shape) + self.widths).tolist())
+
+    @property
+    def strides(self) -> Indices:
+        """Differences of the numbers of neighbouring nodes, (3,)."""
+        return np.array([self.padded[1] * self.padded[2], self.padded[2], 1])
+
+    def number(self, nodes: Indices) -> Indices:
+        """Return the numbers (M,) of nodes (M, 3), which are in order along rows."""
+        numbers: Indices = (nodes + self.widths) @ self.strides
+        return numbers
+
+    def atoms_beside(self, nodes: Indices) -> Indices:
+        """Return the number of atoms that each node (M, 3) is beside, (M,), if nodes are random.
+
+        The first nodes beside these atoms are a few intervals of the sorted numbers.
+        """
+        assert self.atoms is not None
+        rows = np.stack(np.unravel_index(np.arange(self.widths[:2].prod()), self.widths[:2]), 1)
+        last = self.number(nodes)[:, None] - rows @ self.strides[:2]
+        counts: Indices = (np.searchsorted(self.atoms, last, "right")
+                           - np.searchsorted(self.atoms, last - self.widths[2], "right"))
+        total: Indices = counts.sum(1)
+        return total
 
     def has(self, nodes: Indices) -> NDArray[np.bool_]:
         """Return a mask of the nodes (M, 3) that are beside atoms."""
-        if self.voxels is not None:
-            return _voxels_beside(nodes, self.voxels, self.widths) > 0
-        own, others = (np.ravel_multi_index(tuple(each.T), self.shape) for each in (self.nodes, nodes))
-        return np.isin(others, own)
+        if self.atoms is not None:
+            return self.atoms_beside(nodes) > 0
+        return np.isin(self.number(nodes), self.number(self.nodes))
 
     def without(self, inner: _Beside) -> _Beside:
         """Return these nodes without those of a smaller reach."""
         free = ~inner.has(self.nodes)
         return replace(self, nodes=self.nodes[free], shares=self.shares[free])
-
-
-def _distinct(places: Indices) -> Indices:
-    """Return places (M, 3) once each, sorted; several times as fast as ``numpy.unique`` along an axis."""
-    if not len(places):
-        return places
-    low = places.min(0)
-    shape = (places.max(0) - low + 1).tolist()
-    if math.prod(shape) > MAX_NODES * len(places):
-        return np.unique(places, axis=0)
-    numbers = np.ravel_multi_index(tuple((places - low).T), shape)
-    if math.prod(shape) > DENSE * len(places):
-        numbers = np.unique(numbers)
-    else:
-        marks = np.zeros(math.prod(shape), np.bool_)
-        marks[numbers] = True
-        numbers = np.flatnonzero(marks)
-    result: Indices = np.stack(np.unravel_index(numbers, shape), 1) + low
-    return result
-
-
-def _voxels_beside(nodes: Indices, voxels: Indices, widths: Indices) -> Indices:
-    """Return the number of voxels of atoms that each node is beside, (M,)."""
-    from scipy.spatial import cKDTree
-
-    tree = cKDTree((voxels + (widths - 1) / 2) / widths)
-    return np.asarray(tree.query_ball_point(nodes / widths, 0.5, p=np.inf, return_length=True))
 
 
 def _blocks(lattice: Lattice,
