@@ -106,7 +106,13 @@ _PUBLIC = {
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
-        return getattr(import_module(f"vmdpotential.{_PUBLIC[name]}"), name)
+        from inspect import isfunction
+
+        from vmdpotential.exported import naming_its_parameters
+
+        value = getattr(import_module(f"vmdpotential.{_PUBLIC[name]}"), name)
+        globals()[name] = value = naming_its_parameters(value) if isfunction(value) else value
+        return value
     if name == "__all__":
         return __dir__()
     # imports ask for modules, too, and must not load the registry

@@ -150,6 +150,8 @@ class VmdpotentialError(Exception):
     """
 
     exit_code = 2
+    #: How Python writes parameters; :mod:`vmdpotential.exported` sets it for the function that was called.
+    spelling: Spelling = staticmethod(plain)
 
     def __init__(self, text: str, hint: str = "", *, parameter: str = "", value: str = "") -> None:
         super().__init__(text, hint)
@@ -161,7 +163,7 @@ class VmdpotentialError(Exception):
         return one_line(head + _limited(self.text) + (f"; {spelled(self.hint, spell)}" if self.hint else ""))
 
     def __str__(self) -> str:
-        return self.message()
+        return self.message(self.spelling)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (type(self), self.__dict__)

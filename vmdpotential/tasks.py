@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from vmdpotential import registry
 from vmdpotential.docstrings import entries, name_of
 from vmdpotential.errors import InputError, UsageError, spelled
+from vmdpotential.exported import naming_its_parameters
 from vmdpotential.parameters import Command, Parameter, by_own_names, returning
 
 if TYPE_CHECKING:  # the functions are created when first used, see __getattr__
@@ -63,7 +64,7 @@ def _function(command: Command) -> Callable[..., Result]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _docstring(command)
     function.__signature__ = _signature(command)  # type: ignore[attr-defined]
-    return function
+    return naming_its_parameters(function)
 
 
 def _ordered(command: Command) -> list[Parameter]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vmdpotential.errors import plain
-from vmdpotential.frontend import adapters
+from vmdpotential.errors import Spelling, plain
+from vmdpotential.frontend import adapters, messages
 from vmdpotential.frontend.adapters import default_name, offered, role, to_file
 from vmdpotential.frontend.declarations import as_text, in_front
 from vmdpotential.frontend.form import Entry
@@ -131,6 +131,17 @@ def words(value: Any) -> list[str]:
         text = text[1:-1]
     match = re.findall(r"'([^']*)'(?!\S)|\"([^\"]*)\"(?!\S)|(\S+)", text)
     return ["".join(parts) for parts in match] or [""]
+
+
+def spelling(command: Command) -> Spelling:
+    """Return the function that spells a command's parameters as PyMOL's arguments."""
+    names = {parameter.name for parameter in command.parameters}
+
+    def spell_of_command(name: str, value: str = "") -> str:
+        other = messages.owner(name, names)
+        return spell(name, value) + (f" of {pymol_name(other)}" if other is not None else "")
+
+    return spell_of_command
 
 
 def spell(name: str, value: str = "") -> str:

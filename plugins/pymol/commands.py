@@ -92,7 +92,7 @@ class PymolFunction:
         try:
             inputs = arguments.by_own_names(self.command, inputs)
         except UsageError as error:
-            raise CmdException(messages.one_line(error, arguments.spell)) from None
+            raise CmdException(messages.one_line(error, arguments.spelling(self.command))) from None
         for name in inputs:
             if name not in names:
                 near = get_close_matches(name, names, 1)

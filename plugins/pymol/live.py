@@ -47,7 +47,7 @@ class Live(Following):
         self.cmd, self.task, self.live_map = task.cmd, task, live_map
         assert task.atoms is not None
         self.atoms: Selected = task.atoms
-        super().__init__(arguments.spell)
+        super().__init__(arguments.spelling(task.command))
         self._seen: Any = None
         self._frame: Any = None
         self._members: Any = self._indices()

@@ -146,7 +146,7 @@ class Task(dialog.Task):
     def one_line(self) -> Iterator[None]:
         """Convert errors that the user can fix to PyMOL's own error, with a message of one line."""
         try:
-            with messages.warnings(self.warn, arguments.spell):
+            with messages.warnings(self.warn, arguments.spelling(self.command)):
                 yield
         except (VmdpotentialError, MemoryError) as error:
-            raise CmdException(messages.one_line(error, arguments.spell)) from None
+            raise CmdException(messages.one_line(error, arguments.spelling(self.command))) from None

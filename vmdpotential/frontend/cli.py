@@ -183,8 +183,8 @@ def _fields(error: VmdpotentialError) -> dict[str, dict[str, str]]:
 def _spelling(arguments: Sequence[str]) -> Spelling:
     """Return the function that writes parameters in the shell's syntax, ``--spacing -1``, or in that of VMD's plugin.
 
-    Names that are not options of the command stay bare: positional files, parameters of an interaction, environment
-    variables.
+    Options of another command are named with it. Other names stay bare: positional files, parameters of an interaction,
+    environment variables.
     """
     words = list(itertools.dropwhile(lambda word: word.startswith("-"), arguments))
     typed = {word.partition("=")[0] for word in words}
@@ -197,12 +197,16 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
             parameters = {p.name: p for p in vmd_options(called(words))} | parameters
 
     def tcl(name: str, value: str) -> str:
+        if (other := messages.owner(name, parameters)) is not None:
+            return f"-{name} {value}".rstrip() + f" of vmdpotential {other.name}"
         if name not in parameters:
             return plain(name, value)
         word = f"{{{value}}}" if any(letter in ' ;"$[' for letter in value) else value  # one word, as one would type it
         return f"-{'sel' if kind(parameters[name]) == 'structure' else name} {word}".rstrip()
 
     def spell(name: str, value: str) -> str:
+        if (other := messages.owner(name, parameters)) is not None:
+            return f"--{name.replace('_', '-')} {value}".rstrip() + f" of {other.name}"
         if name not in parameters or parameters[name].option.positional:
             return plain(name, value)
         aliases = [alias.replace("_", "-") for alias in parameters[name].option.aliases]

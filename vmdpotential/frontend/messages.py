@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
+from vmdpotential import registry
 from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spelled
+from vmdpotential.parameters import Command
 
 #: What is said of a run that the user stopped.
 STOPPED = "stopped; nothing was made"
+
+
+#: Commands that have options of which messages of other commands speak.
+_OWNERS = {"leave_out": "prepare", "force_field": "prepare", "water": "prepare", "charges": "prepare",
+           "topology": "map", "cell": "map"}
+
+
+def owner(name: str, parameters: Container[str]) -> Command | None:
+    """Return the command with an option that is not among the parameters of the current one; None for other names."""
+    if name in parameters or name not in _OWNERS:
+        return None
+    command: Command = registry.get("command", _OWNERS[name])
+    return command
 
 
 def as_package_error(error: VmdpotentialError | MemoryError) -> VmdpotentialError:

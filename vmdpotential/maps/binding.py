@@ -109,7 +109,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'total', 'error']
     """
     structure, (_, first, second) = with_charges(structure, None, first, second)
-    a, b = select(structure, first), select(structure, second)
+    a, b = select(structure, first, "first"), select(structure, second, "second")
     if (a & b).any():
         raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",
                          "choose parts that share no atoms")

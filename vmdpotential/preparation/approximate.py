@@ -104,7 +104,7 @@ def _spread_clusters(assembly: Assembly, metal: NDArray[np.bool_], formal: Float
         raise TaskError(
             f"{assembly.structure.where}: the net charge of {listed(unknown, 80)} is not known: it depends on the "
             "oxidation state of its metals",
-            "give its charges by {charges}, or remove it by {leave_out} of prepare")
+            "give its charges by {charges}, or remove it by {leave_out}")
 
 
 def _balance(assembly: Assembly, metal: NDArray[np.bool_], untyped: NDArray[np.bool_], formal: Floats,

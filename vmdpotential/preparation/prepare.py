@@ -127,7 +127,7 @@ def prepare_structure(
         failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
         raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
                         f"too few of their atoms are known: {listed(failed, 100)}",
-                        "complete them with another program, or remove them by {leave_out} of prepare")
+                        "complete them with another program, or remove them by {leave_out}")
     gaps, breaks = ([f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in pairs]
                     for pairs in (done.gaps, done.breaks))
     bonds = all_bonds(draft)

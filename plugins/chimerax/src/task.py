@@ -133,12 +133,14 @@ def spelling(command: Command) -> Spelling:
     types = {parameter.name: parameter.type for parameter in (*command.parameters, *surface_options(command))}
 
     def spell(name: str, value: str = "") -> str:
-        if name not in types:
+        other = messages.owner(name, types)
+        if name not in types and other is None:
             return plain(name, value)
-        if types[name] is bool:
+        if types.get(name) is bool:
             value = {"yes": "true", "no": "false"}.get(value, value)
         first, *others = name.split("_")
-        return " ".join(filter(None, [first + "".join(word.capitalize() for word in others), value]))
+        words = [first + "".join(word.capitalize() for word in others), value]
+        return " ".join(filter(None, [*words, f"of {PREFIX}{other.name}" if other is not None else ""]))
 
     return spell
 
