@@ -98,3 +98,37 @@ def test_a_hangup_that_is_ignored_stays_so(capsys):
     finally:
         signal.signal(signal.SIGHUP, before)
     assert "map" in capsys.readouterr().out
+
+
+EARLY = """
+import os, signal, sys, time
+from vmdpotential.__main__ import main
+from vmdpotential.frontend import cli
+
+def hook(frame, event, argument):
+    global seen  # calls and returns since the compiled module began to be loaded
+    seen += seen > 0 or getattr(argument, "__name__", "") == "create_dynamic"
+    if seen == killed:
+        os.kill(os.getpid(), signal.SIGINT)
+
+def start(words):
+    global seen
+    seen = 0
+    sys.setprofile(hook)
+    import gemmi
+    sys.setprofile(None)
+    time.sleep(60)
+
+cli.run = start
+for killed in (5, 20, 200, 600, 1500, 4000):
+    if not (child := os.fork()):
+        sys.exit(main())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_interrupted_while_a_compiled_module_starts():
+    """Which calls Python, and aborts the process if that raises KeyboardInterrupt."""
+    done = subprocess.run([sys.executable, "-c", EARLY], capture_output=True, text=True, timeout=120)
+    assert done.stderr.splitlines() == ["vmdpotential: interrupted", "130"] * 6

@@ -6,9 +6,12 @@ import sys
 def main() -> int:
     """Run the program with the arguments of the process, and return its exit code."""
     try:
-        from vmdpotential.frontend import cli
+        from vmdpotential.frontend import interrupts
 
-        return cli.main()
+        with interrupts.handled():
+            from vmdpotential.frontend import cli
+
+            return cli.main()
     except KeyboardInterrupt:  # before the program began
         print("vmdpotential: interrupted", file=sys.stderr)
         return 130

@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -27,7 +26,7 @@ from vmdpotential.errors import (
     plain,
     similar,
 )
-from vmdpotential.frontend import child, messages
+from vmdpotential.frontend import child, interrupts, messages
 from vmdpotential.frontend.arguments import build_parser, called, is_for_tcl, join_negative_values
 from vmdpotential.frontend.declarations import kind
 from vmdpotential.parameters import Command, Parameter
@@ -139,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             gc.freeze()  # avoids a last garbage collection of a tenth of a second
     words = arguments
-    with _signals(), _streams():
+    with interrupts.handled(), _streams():
         try:
             with messages.warnings(partial(_warn, words), _spelling(words), "--verbose" in words):
                 run(words)
@@ -216,23 +215,6 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
         return f"--{flag}" + (f" {shlex.quote(value)}" if value else "")
 
     return tcl if is_for_tcl(arguments) else spell
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Make SIGTERM, and SIGHUP from a closed terminal, interrupt the work like Ctrl-C."""
-    before = {}
-    try:
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            # keep a signal that nohup ignores, and a handler that Python did not set (None)
-            if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
-                with contextlib.suppress(ValueError):  # only the main thread handles signals
-                    before[number] = signal.signal(number, signal.default_int_handler)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _escape(error: UnicodeError) -> tuple[str | bytes, int]:
