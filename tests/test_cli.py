@@ -16,7 +16,7 @@ import pytest
 from vmdpotential import cache, progress, registry
 from vmdpotential.engines import automatic
 from vmdpotential.errors import BackendError, CheckError, TaskError, UsageError
-from vmdpotential.frontend import cli
+from vmdpotential.frontend import cli, messages
 from vmdpotential.kernels import launch
 from vmdpotential.parameters import Command, Option, Report
 
@@ -213,6 +213,15 @@ def test_parameters_are_spelled_as_a_shell_and_as_vmd_have_them(name, line, tcl,
         cli.main(["speak", name, "--tcl"])
         assert capsys.readouterr().err == (
             f"warning: 50 % of {{box_size}} is too low; set -box_size 3 or -name\nvmdpotential: {tcl}\n")
+
+
+def test_a_warning_is_given_once_in_a_run_and_again_in_the_next():
+    log, told = logging.getLogger("vmdpotential.test"), []
+    for _ in range(2):
+        with messages.warnings(told.append, lambda name, value: name):
+            for model in (1, 1, 2):
+                log.warning("model %d has a placeholder for a cell", model)
+    assert told == [f"model {model} has a placeholder for a cell" for model in (1, 2, 1, 2)]
 
 
 @pytest.mark.usefixtures("speaker")

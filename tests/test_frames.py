@@ -149,7 +149,10 @@ def test_frames_beyond_the_end_are_told(caplog, tmp_path):
     path = write(tmp_path / "frames.dcd", np.zeros((5, 3, 3)))
     with caplog.at_level(logging.WARNING):
         assert Trajectory(path, 3, slice(1, 9)).numbers() == range(1, 5)
+        write(tmp_path / "one.dcd", np.zeros((1, 3, 3)))
+        assert len(Trajectory(tmp_path / "one.dcd", 3, slice(0, 2)).numbers()) == 1
     assert "has 5 frames, none from 5 to 8" in caplog.text
+    assert "has 1 frame, none from 1 to 1" in caplog.text
     with pytest.raises(InputError, match="has 5 frames, numbered 0 to 4, and none"):
         Trajectory(path, 3, slice(5, None)).numbers()
     with pytest.raises(InputError, match="has 3 atoms and the structure 4"):

@@ -228,8 +228,7 @@ def _read_objects(
     columns = {name: column[order] for name, column in columns.items()}
 
     numbered = _changes(columns, "model", "segi", "chain", "resi", "copy")
-    kept = residues.alternates(
-        columns["alt"], columns["name"], columns["q"] + 1e6 * columns["selected"], numbered)
+    kept = residues.alternates(columns["alt"], columns["name"], _weights(columns, numbered), numbered)
     columns = {name: column[kept] for name, column in columns.items()}
     changed = _changes(columns, "model", "segi", "chain", "resi", "copy", "resn")
     first = residues.starts(changed, columns["resn"], factor(columns["name"])[1].astype(np.uint64))
@@ -252,6 +251,13 @@ def _read_objects(
         sources=tuple(objects),
     )
     return structure, list(zip(columns["model"].tolist(), columns["index"].tolist(), strict=True))
+
+
+def _weights(columns: Mapping[str, Any], numbered: Any) -> Any:
+    """Return occupancies (N,), larger than all others in alternate locations of a residue with selected atoms."""
+    location = factor(np.char.add(np.cumsum(numbered).astype(str), columns["alt"]))[1]
+    atoms, selected = np.bincount(location), np.bincount(location, columns["selected"]) > 0
+    return columns["q"] + (1e6 * selected / atoms)[location]
 
 
 def _changes(columns: Mapping[str, Any], *names: str) -> Any:

@@ -310,9 +310,7 @@ proc ::vmdpotential::trajectory {job all given} {
             return [full_path [dict get $given $name]]
         }
         if {[dict get $option required] || [dict exists $given frames]} {
-            set file [file join [dict get $job folder] frames.dcd]
-            export::write_frames [dict get $job molecule] [dict get $job atoms] $file
-            return $file
+            return [export::write_frames [dict get $job molecule] [dict get $job atoms] [dict get $job folder]]
         }
     }
     return ""

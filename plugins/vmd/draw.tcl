@@ -94,6 +94,12 @@ proc ::vmdpotential::show::hide_water {molecule} {
         return
     }
     set without_water($molecule) 1
+    set water [atomselect $molecule water]
+    set count [$water num]
+    $water delete
+    if {!$count} {
+        return
+    }
     for {set number 0} {$number < [molinfo $molecule get numreps]} {incr number} {
         if {[lindex [molinfo $molecule get [list "selection $number"]] 0] eq "all"
                 && (![info exists shown($molecule)] || [mol repname $molecule $number] ni $shown($molecule))} {

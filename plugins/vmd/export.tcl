@@ -36,6 +36,15 @@ proc ::vmdpotential::export::write {molecule given folder topology needed} {
         if {![$selection num]} {
             error "selection '$text' has no atoms in frame $frame; select others"
         }
+        set left_out [alternates $every [$selection list]]
+        if {[llength $left_out]} {
+            ::vmdpotential::say "molecule $molecule: [llength $left_out] atoms of alternate locations are left out" -warn
+            foreach name {selection every} {
+                set kept [atomselect $molecule "index [without [[set $name] list] $left_out]" frame $number]
+                [set $name] delete
+                set $name $kept
+            }
+        }
         concat [write_atoms $molecule $selection $every $number $folder $topology $needed] \
             [list [$selection list] $number]
     } result options]
@@ -47,17 +56,85 @@ proc ::vmdpotential::export::write {molecule given folder topology needed} {
     return $result
 }
 
-# Write all frames of the atoms, with their cells.
-proc ::vmdpotential::export::write_frames {molecule atoms file} {
+# Return the atoms that are left out where a file lists alternate locations, as of a file: in every residue, the location
+# with the largest sum of occupancies is kept, and the first of equals. One of which atoms are chosen precedes others.
+proc ::vmdpotential::export::alternates {every chosen} {
+    if {[lsearch -exact -not [$every get altloc] {}] < 0} {
+        return {}
+    }
+    foreach index $chosen {
+        set is_chosen($index) 1
+    }
+    set before {}
+    set run 0
+    set runs {}
+    foreach atom [$every get {altloc index resid insertion chain segname occupancy}] {
+        lassign $atom location index resid insertion chain segment occupancy
+        if {[list $resid $insertion $chain $segment] ne $before} {
+            set before [list $resid $insertion $chain $segment]
+            incr run
+        }
+        if {$location eq ""} {
+            continue
+        }
+        if {![dict exists $runs $run $location]} {
+            dict set runs $run $location {}
+            array set rank [list $run,$location,chosen 0 $run,$location,sum 0.0]
+        }
+        dict set runs $run $location [concat [dict get $runs $run $location] $index]
+        set rank($run,$location,sum) [expr {$rank($run,$location,sum) + $occupancy}]
+        if {[info exists is_chosen($index)]} {
+            set rank($run,$location,chosen) 1
+        }
+    }
+    set result {}
+    dict for {run locations} $runs {
+        set best [lindex $locations 0]
+        dict for {location atoms} $locations {
+            set more [expr {$rank($run,$location,chosen) - $rank($run,$best,chosen)}]
+            if {$more > 0 || ($more == 0 && $rank($run,$location,sum) > $rank($run,$best,sum))} {
+                set best $location
+            }
+        }
+        lappend result {*}[concat {*}[dict values [dict remove $locations $best]]]
+    }
+    return $result
+}
+
+# Return the numbers of a list that are not in another one.
+proc ::vmdpotential::export::without {numbers others} {
+    foreach number $others {
+        set is_other($number) 1
+    }
+    set result {}
+    foreach number $numbers {
+        if {![info exists is_other($number)]} {
+            lappend result $number
+        }
+    }
+    return $result
+}
+
+# Write all frames of the atoms, with their cells, and return the file: models if VMD read all coordinates from PDB files,
+# as missing atoms are added to models, and otherwise a DCD.
+proc ::vmdpotential::export::write_frames {molecule atoms folder} {
     set last [expr {[molinfo $molecule get numframes] - 1}]
+    set type pdb
+    foreach read [lindex [molinfo $molecule get filetype] 0] {
+        if {$read ni {pdb dx ccp4 cube}} {
+            set type dcd
+        }
+    }
+    set file [file join $folder frames.$type]
     set selection [atomselect $molecule "index $atoms"]
     set failed [catch {
-        animate write dcd $file beg 0 end $last skip 1 waitfor all sel $selection $molecule
+        animate write $type $file beg 0 end $last skip 1 waitfor all sel $selection $molecule
     } message]
     $selection delete
     if {$failed || ![file exists $file]} {
         error "the frames of molecule $molecule cannot be written: $message"
     }
+    return $file
 }
 
 # Return the numbers, from 1, of the atoms of a job that a text in VMD's language selects; nothing for other text.

@@ -184,7 +184,7 @@ proc ::vmdpotential::job::finish {id {stopped 0}} {
 # Return a message of the program, with the molecule in place of its temporary files.
 proc ::vmdpotential::job::named {job text} {
     set names {}
-    foreach file {structure.cif structure.psf frames.dcd} {
+    foreach file {structure.cif structure.psf frames.dcd frames.pdb} {
         lappend names [file join [dict get $job folder] $file] "molecule [dict get $job molecule]"
     }
     return [string map $names $text]

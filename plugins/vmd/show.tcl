@@ -89,7 +89,7 @@ proc ::vmdpotential::show::result {job data} {
         show_values $job [dict get $data values]
     }
     if {$keep} {
-        foreach name {structure.cif structure.psf frames.dcd answer.tcl} {
+        foreach name {structure.cif structure.psf frames.dcd frames.pdb answer.tcl} {
             file delete -- [file join [dict get $job folder] $name]
         }
     } else {

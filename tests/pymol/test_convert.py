@@ -100,6 +100,13 @@ def test_one_alternate_location_is_kept(cmd):
     assert_array_equal(read_selection(cmd, "all").structure.positions[:, 0], [1, 3, 5])
 
 
+def test_the_occupied_location_is_kept_also_if_it_has_fewer_atoms(cmd):
+    lines = [f"ATOM  {n:5}  {name:3}{alt}SER A   1    {n:8.3f}   0.000   0.000{q:6.2f}  0.00           {name[0]}"
+             for n, name, alt, q in ((1, "CB", "A", 0.3), (2, "CB", "B", 0.7), (3, "OG", "A", 0.3))]
+    cmd.load_raw("\n".join(lines), "pdb", "mol")
+    assert_array_equal(read_selection(cmd, "all").structure.positions[:, 0], [2])
+
+
 def test_the_alternate_location_that_is_selected_is_kept(cmd):
     lines = [f"ATOM  {n:5}  {name:3}{alt}SER A   1    {n:8.3f}   0.000   0.000{q:6.2f}  0.00           {name[0]}"
              for n, name, alt, q in ((1, "CA", " ", 1), (2, "OG", "A", 0.4), (3, "OG", "B", 0.6))]

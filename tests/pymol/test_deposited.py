@@ -29,6 +29,13 @@ def entry(request, tmp_path):
     return path
 
 
+def test_an_error_names_only_commands_that_there_are(cmd, do):
+    cmd.load(str(ENTRY), "entry")
+    output = do("potential_ionize entry, ionized")
+    assert "Error: entry" in output
+    assert all(f"potential_{name}" in cmd.keyword for name in re.findall(r"command (\w+)", output))
+
+
 def test_one_command_draws_the_surface(cmd, do, entry):
     cmd.load(str(entry), "entry")
     before = cmd.count_atoms("entry"), cmd.get_coords("entry")

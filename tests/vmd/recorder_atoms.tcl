@@ -55,6 +55,7 @@ proc atomselect {molecule text args} {
         }
         switch -regexp -- $words {
             {^all$} { set chosen 1 }
+            {^water$} { set chosen [expr {[dict get $atom resname] in {TIP3 HOH WAT SOL}}] }
             {^none$} { set chosen 0 }
             {^index [\d ]+$} { set chosen [expr {[lsearch -exact -integer [lrange $words 1 end] $row] >= 0}] }
             {^resname \w+$} { set chosen [expr {[dict get $atom resname] eq [lindex $words 1]}] }
@@ -144,6 +145,7 @@ proc ::recorder::select {name id text frame rows command args} {
             foreach row $rows {
                 set atom [lindex $atoms $row]
                 lassign [lindex $places $row] x y z
+                set atom [dict merge {altloc {}} $atom [list index $row]]
                 dict set atom x $x
                 dict set atom y $y
                 dict set atom z $z

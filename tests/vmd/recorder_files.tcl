@@ -78,8 +78,8 @@ proc ::recorder::load_pdb {id path} {
             }
             set atom [dict create name [string trim [string range $line 12 15]] resname \
                 [string trim [string range $line 17 20]] resid $resid insertion [string range $line 26 26] chain \
-                [string range $line 21 21] segname [string trim [string range $line 72 75]] charge 0.0 mass 1.0 \
-                type X residue $residue]
+                [string range $line 21 21] segname [string trim [string range $line 72 75]] altloc [string trim [string range $line 16 16]] charge 0.0 \
+                mass 1.0 type X residue $residue]
         } else {
             set atom [lindex $atoms $row]
         }
@@ -207,6 +207,10 @@ proc animate {what type path args} {
     set id [::recorder::molecule [lindex $args end]]
     set rows [[dict get [lrange $args 0 end-1] sel] list]
     set frames [dict get $molecules($id) frames]
+    if {$type eq "pdb"} {
+        ::recorder::write_pdb $path $frames [lsort -integer $rows] [dict get $molecules($id) atoms]
+        return
+    }
     set channel [open $path wb]
     set header [binary format a4i9fi10 CORD [list [llength $frames] 0 1 0 0 0 0 0 0] 1.0 {1 0 0 0 0 0 0 0 0 24}]
     set title [binary format ia80 1 recorder]
@@ -224,6 +228,25 @@ proc animate {what type path args} {
             }
             ::recorder::put $channel [binary format f* $column]
         }
+    }
+    close $channel
+}
+
+# Models of a PDB file, as VMD writes them: the cell of the first one.
+proc ::recorder::write_pdb {path frames rows atoms} {
+    set channel [open $path w]
+    puts $channel [format "CRYST1%9.3f%9.3f%9.3f%7.2f%7.2f%7.2f P 1           1" {*}[lindex $frames 0 1]]
+    foreach frame $frames {
+        set serial 0
+        foreach row $rows {
+            set atom [lindex $atoms $row]
+            foreach key {name resname chain resid segname altloc} {
+                set $key [expr {[dict exists $atom $key] ? [dict get $atom $key] : ""}]
+            }
+            puts $channel [format "ATOM  %5d %-4s%1s%-4s%1s%4d    %8.3f%8.3f%8.3f%6.2f%6.2f      %-4s" \
+                [expr {[incr serial] % 100000}] $name $altloc $resname $chain $resid {*}[lindex $frame 0 $row] 1 0 $segname]
+        }
+        puts $channel END
     }
     close $channel
 }

@@ -475,7 +475,7 @@ def _error(
     if extra:
         parts.append(f"no {force_field} charge for {_list(extra)}")
     if lacking and not has_hydrogens(structure):
-        parts.append("the file contains no hydrogens")
+        parts.append("it has no hydrogens")
     elif lacking:
         parts.append(f"missing atoms of {force_field}: {_list(lacking)}")
     hint = "give a file that has charges (PSF, prmtop, TPR, PQR) as {topology}"
@@ -484,7 +484,7 @@ def _error(
     if reasons and not extra and not lacking:
         hint = "choose a model with these sites by {water}, or " + hint
     if lacking:
-        hint = "complete the structure by the command prepare, or " + hint
+        hint = "complete the structure by vmdpotential prepare, or " + hint
     error = IncompleteError if extra or lacking else ChargeError
     return error(f"{structure.where}: {'; '.join(parts)}", hint)
 

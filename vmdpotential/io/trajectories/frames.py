@@ -470,7 +470,7 @@ def _chosen(path: Path | str, frames: slice, count: int) -> range:
         raise InputError(f"{path}: has {count} frame{'s' * (count != 1)}, numbered 0 to {count - 1}, and none is "
                          "selected", "choose other {frames}")
     if frames.stop is not None and frames.stop > count:
-        log.warning("%s: has %d frames, none from %d to %d", path, count, count, frames.stop - 1)
+        log.warning("%s: has %d frame%s, none from %d to %d", path, count, "s" * (count != 1), count, frames.stop - 1)
     return chosen
 
 
