@@ -27,11 +27,11 @@ from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.methods.pb_solution import _potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
-from vmdpotential.orbitals import potential
-from vmdpotential.orbitals.evaluate import _evaluate
-from vmdpotential.orbitals.gaussians import Gaussians, hermite
-from vmdpotential.orbitals.mesh import build_mesh
-from vmdpotential.orbitals.shells import Shell, monomials
+from vmdpotential.plugins.orbitals import potential
+from vmdpotential.plugins.orbitals.evaluate import _evaluate
+from vmdpotential.plugins.orbitals.gaussians import Gaussians, hermite
+from vmdpotential.plugins.orbitals.mesh import build_mesh
+from vmdpotential.plugins.orbitals.shells import Shell, monomials
 from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
 
 

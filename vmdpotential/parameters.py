@@ -89,6 +89,11 @@ class Option:
         before its own in the help of the shell.
     suffix : str
         Default suffix of the files that the command ``batch`` writes for this parameter; empty for none.
+    heading : str
+        Heading under which the help of the shell lists it, unless it is the usual one of its name.
+    data : function or None
+        Reads the file of its value, which takes the place of a viewer's atoms and maps; viewers call it, and offer the
+        command because of it.
     """
 
     help: str
@@ -111,6 +116,8 @@ class Option:
     name: str = ""
     aliases: Sequence[str] = ()
     suffix: str = ""
+    heading: str = ""
+    data: Callable[[Path], Any] | None = None
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty if any value is allowed."""
@@ -395,6 +402,8 @@ class Command:
         Lines of a shell, without the program's name, which :meth:`of` removes.
     python : str
         Example in the docstring of the function of Python, if it is registered as a ``task``.
+    draws : {"", "surface", "isosurfaces"}
+        How viewers draw its map: as colours of the molecular surface, as isosurfaces, or without options.
     """
 
     name: str
@@ -403,13 +412,14 @@ class Command:
     repeatable: bool = True
     examples: tuple[str, ...] = ()
     python: str = ""
+    draws: str = ""
 
     @classmethod
     def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
-           examples: Sequence[str] = (), python: str = "") -> Self:
+           examples: Sequence[str] = (), python: str = "", draws: str = "") -> Self:
         """Return the command that a function declares; its name is the function's unless given."""
         return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
-                   tuple(line.removeprefix("vmdpotential ") for line in examples), python)
+                   tuple(line.removeprefix("vmdpotential ") for line in examples), python, draws)
 
     def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""

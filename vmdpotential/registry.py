@@ -26,8 +26,7 @@ GROUP = "vmdpotential.plugins"
 KINDS = ("command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density", "probe",
-          "orbital")
+_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density", "probe")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {
@@ -54,7 +53,6 @@ _entries: dict[str, dict[str, Any]] = {
     "check": {
         "densities": "vmdpotential.frames.density:check_counts",
         "probes": "vmdpotential.probes.check:check_probes",
-        "orbitals": "vmdpotential.orbitals.check:check_gaussian",
     },
     "pair-benchmark": {},
 }

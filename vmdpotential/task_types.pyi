@@ -12,7 +12,6 @@ from vmdpotential.commands.density import DensityMap
 from vmdpotential.commands.energy import Energies, EnergiesInContinuum
 from vmdpotential.commands.field import Field
 from vmdpotential.commands.forces import Forces
-from vmdpotential.commands.orbital import OrbitalMap
 from vmdpotential.commands.prepare import CompletedStructure
 from vmdpotential.commands.profile import AxisProfile
 from vmdpotential.commands.rdf import Distributions
@@ -22,7 +21,8 @@ from vmdpotential.grid.planes import Plane
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.orbitals.wavefunction import Wavefunction
+from vmdpotential.plugins.orbitals.command import OrbitalMap
+from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.results import Result
 
 def average(

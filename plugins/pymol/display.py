@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from vmdpotential.frontend.display import BY_LEVELS, surface_options
+from vmdpotential.frontend.display import surface_options
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
@@ -32,7 +32,7 @@ def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters of the display of a command's results."""
     if command.name == "ionize":
         return Command.of(_ions).parameters
-    if command.name in BY_LEVELS:
+    if command.draws == "isosurfaces":
         return Command.of(_maps).parameters[:1]
     shared = surface_options(command)
     return (*shared, *Command.of(_maps).parameters) if shared else ()

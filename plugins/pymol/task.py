@@ -11,7 +11,6 @@ from pymol import CmdException
 
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, dialog, messages
-from vmdpotential.frontend.declarations import kind
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.parameters import Command, Parameter, Report
 
@@ -116,8 +115,8 @@ class Task(dialog.Task):
                 picked = [self._picked(parameter, word, self.atoms)
                           for word in (arguments.words(value) if parameter.several else [text])]
                 self.values[parameter.name] = picked if parameter.several else picked[0]
-        elif kind(parameter) == "wavefunction" and isinstance(text, str):
-            self.values[parameter.name] = adapters.wavefunction(Path(self.cmd.exp_path(text)))
+        elif parameter.option.data is not None and isinstance(text, str):
+            self.values[parameter.name] = parameter.option.data(Path(self.cmd.exp_path(text)))
         elif parameter.several and isinstance(text, str):
             self.values[parameter.name] = arguments.words(value)
         elif text != arguments.default_text(parameter):

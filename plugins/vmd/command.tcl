@@ -28,7 +28,7 @@ proc ::vmdpotential::parse_words {command all words} {
     }
     set required {}
     dict for {name declaration} $all {
-        if {[dict get $declaration kind] in {map wavefunction}} {
+        if {[dict get $declaration kind] in {map data}} {
             set required $name
         }
     }
@@ -159,8 +159,8 @@ proc ::vmdpotential::prepare {command all given} {
             error "-$name '$value': use yes or no"
         }
     }
-    # wave functions are read from a file, not from a molecule
-    set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "wavefunction" ? -1 : [find_molecule $given]}]
+    # what a file has instead of atoms needs no molecule
+    set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "data" ? -1 : [find_molecule $given]}]
     set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {
         discard $job
@@ -229,7 +229,7 @@ proc ::vmdpotential::arguments {job all given} {
             if {$written ne "" && [lsearch -exact $kinds topology] >= 0} {
                 lappend words --topology=$written
             }
-        } elseif {$kind eq "wavefunction"} {
+        } elseif {$kind eq "data"} {
             if {![dict exists $given $name]} {
                 error "potential $command: a $name is needed; give its name first, or as -$name"
             }
@@ -253,7 +253,7 @@ proc ::vmdpotential::arguments {job all given} {
     dict for {name value} $given {
         set option [dict get $all $name]
         set kind [dict get $option kind]
-        if {([dict get $option own] && $kind ne "selection") || $kind in {map trajectory wavefunction}} {
+        if {([dict get $option own] && $kind ne "selection") || $kind in {map trajectory data}} {
             continue
         }
         set flag --[string map {_ -} $name]

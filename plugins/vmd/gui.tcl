@@ -225,7 +225,7 @@ proc ::vmdpotential::gui::input {box key declaration} {
         ttk::combobox $box -textvariable $variable -values $choices -state readonly -width 18
     } elseif {$kind eq "boolean"} {
         ttk::checkbutton $box -style Large.TCheckbutton -variable $variable -onvalue yes -offvalue no
-    } elseif {$kind in {file map wavefunction}} {
+    } elseif {$kind in {file map data}} {
         ttk::frame $box
         set several [dict get $declaration several]
         ttk::entry $box.entry -textvariable $variable -width 14

@@ -25,7 +25,7 @@ proc ::vmdpotential::options {command} {
         lappend ours [list sel text $atoms "$purpose: a selection, or the result of atomselect"] \
             {frame text now {frame of the molecule: now, first, last or a number} 0}
     }
-    if {![info exists kinds(wavefunction)]} {
+    if {![info exists kinds(data)]} {
         lappend ours {mol text top {molecule to use: top, or its number} 0}
     }
     lappend ours {wait boolean {} {whether to return only when it is done; otherwise VMD stays usable meanwhile}}

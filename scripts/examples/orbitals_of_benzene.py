@@ -19,8 +19,8 @@ import vmdpotential as vp
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
 from vmdpotential.figures.slices import short_label
 from vmdpotential.figures.surfaces import figure
-from vmdpotential.orbitals.evaluate import density_map, orbital_map
-from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.plugins.orbitals.evaluate import density_map, orbital_map
+from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.surfaces import Surface
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/orbitals_of_benzene")

@@ -33,7 +33,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md"
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "orbitals", "pairs", "probes")
+PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.orbitals", "probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
            "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare",
            "progress", "registry", "results", "surfaces", "tasks", "units")
@@ -64,10 +64,10 @@ TASKS = {
     "Maps": Task(
         "The electrostatic potential on a grid, in vacuum or screened, without a cutoff; or at points.",
         "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
-        "figure_of_a_protein", "methods", "Maps"),
+        "figure_of_a_protein", "vmdpotential/methods", "Maps"),
     "Continuum": Task(
         "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
-        "map energy", "potential_map solvation_energy binding_energy Medium", "", "methods", "Maps", (
+        "map energy", "potential_map solvation_energy binding_energy Medium", "", "vmdpotential/methods", "Maps", (
             "map protein.pdb --method pb --screened 0.15 --spacing 0.5 -o potential.dx",
             "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
     "Slices, surfaces and comparisons": Task(
@@ -76,24 +76,25 @@ TASKS = {
         "", "Surfaces and comparisons"),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
-        "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber", "pairs", "Ions"),
+        "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber",
+        "vmdpotential/pairs", "Ions"),
     "Energies, forces and distributions": Task(
         "Coulomb and Lennard-Jones energies and forces between selections, and radial distribution functions.",
         "energy forces rdf", "energy forces rdf interaction_energy nonbonded Interaction Quantity", "energy_by_residue",
-        "pairs", "Energies, forces and distributions"),
+        "vmdpotential/pairs", "Energies, forces and distributions"),
     "Averages, profiles and fields": Task(
         "Over a trajectory: the mean potential, profiles along an axis, potential and field at atoms and points.",
-        "average profile field", "average profile field Trajectory", "membrane_profile", "methods",
+        "average profile field", "average profile field Trajectory", "membrane_profile", "vmdpotential/methods",
         "Means over frames"),
     "Densities": Task(
         "Densities of atoms over a trajectory, and hydration sites.", "density", "density", "density_of_water",
-        "densities", "Densities over a trajectory"),
+        "vmdpotential/densities", "Densities over a trajectory"),
     "Probes": Task(
         "AutoGrid's maps, Lennard-Jones energies of probe atoms, and free energies of small molecules.",
-        "probe", "probe", "oxygen_in_a_protein", "probes", "Probes and small molecules"),
+        "probe", "probe", "oxygen_in_a_protein", "vmdpotential/probes", "Probes and small molecules"),
     "Orbitals": Task(
         "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
-        "orbitals_of_benzene", "orbitals", "Orbitals and densities from quantum chemistry"),
+        "orbitals_of_benzene", "plugins/orbitals", "Orbitals and densities from quantum chemistry"),
     "Viewers and the web page": Task(
         "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, and make a page for a browser.",
         "install view live", "", "live_map", guide="Deposited structures and models"),
@@ -247,7 +248,7 @@ def task_page(title: str, task: Task) -> str:
         parts += [*["## Worked examples"][number:], f"[{heading}](../examples/{script.stem}.md)"]
         parts += [f"![{heading}](../examples/pictures/{script.stem}/{path.name})" for path in drawn_by(script)[:1]]
     anchor = re.sub(r"[^\w -]", "", task.guide.lower()).replace(" ", "-")
-    theory = f", and the [theory](../vmdpotential/{task.theory}/THEORY.md)" if task.theory else ""
+    theory = f", and the [theory](../{task.theory}/THEORY.md)" if task.theory else ""
     parts += ["## More", f"[{task.guide}](../vmdpotential/commands/GUIDE.md#{anchor}) in the guide{theory}.", ""]
     return "\n\n".join(parts)
 
@@ -306,7 +307,8 @@ def index() -> str:
     theory = [name.removesuffix(".md") for name in WRITTEN if name.endswith("THEORY.md")]
     first = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web")]
     viewers = [*first, *(name.removesuffix(".md") for name in WRITTEN
-                         if name.startswith("plugins/") and name.removesuffix(".md") not in first)]
+                         if name.startswith("plugins/") and name.endswith("README.md")
+                         and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
     parts = [("Start", ["First pictures <README>", *TUTORIALS, "vmdpotential/commands/GUIDE"]),

@@ -17,8 +17,8 @@ from scipy.spatial import cKDTree
 import vmdpotential
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.orbitals.potential import potential_map as potential_of_electrons
-from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.plugins.orbitals.potential import potential_map as potential_of_electrons
+from vmdpotential.plugins.orbitals.read import read_wavefunction
 
 FILES = Path(MDAnalysisTests.__file__).parent / "data"
 STRUCTURE, TRAJECTORY = FILES / "adk_open.pqr", FILES / "adk_dims.dcd"

@@ -32,8 +32,8 @@ from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.orbitals.evaluate import density_map
-from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.plugins.orbitals.evaluate import density_map
+from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.preparation.charged import charged
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.prepare import prepare_structure

@@ -12,8 +12,8 @@ from vmdpotential.frames.density import DensityOptions, merge, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.orbitals.evaluate import density_map, orbital_map
-from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.plugins.orbitals.evaluate import density_map, orbital_map
+from vmdpotential.plugins.orbitals.read import read_wavefunction
 
 pytestmark = pytest.mark.gpu
 

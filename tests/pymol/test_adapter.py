@@ -63,7 +63,7 @@ def compare(
 def survey_cmd(cmd):
     calls.clear()
     for function in (survey, compare):
-        adapted = commands.adapt(Command.of(function))
+        adapted = commands.adapt(Command.of(function, draws="surface"))
         cmd.extend(adapted.__name__, adapted)
     cmd.fragment("ala")
     return cmd

@@ -310,7 +310,7 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     return lines
 
 
-command = Command.of(average, examples=(
+command = Command.of(average, draws="surface", examples=(
     "average system.prmtop trajectory.xtc --atoms solute --spacing 1 -o mean.dx",
     "average system.prmtop trajectory.xtc --frames 0:3:2 --spacing 2 --stat mean,std --workers 2 -o every_second.npz",
 ), python="""\

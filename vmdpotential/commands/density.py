@@ -270,7 +270,7 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
     return lines
 
 
-command = Command.of(density, examples=(
+command = Command.of(density, draws="isosurfaces", examples=(
     "density system.prmtop trajectory.xtc --atoms 'name O and water' -o water.dx",
     "density system.prmtop trajectory.xtc --of electrons --spacing 0.5 --stat mean,sem -o electrons.npz",
 ), python="""\

@@ -70,7 +70,7 @@ def probe_(
     return map_ligand(run, over, ligand, force_field.terms(structure))
 
 
-command = Command.of(probe_, "probe", examples=(
+command = Command.of(probe_, "probe", draws="isosurfaces", examples=(
     "probe protein.pdb --probe C HD OA e -o receptor.map",
     "probe system.prmtop trajectory.xtc --ligand O2 --spacing 2 -o oxygen.dx --paths minima.csv",
 ), python="""\

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from vmdpotential.io.structures.symmetry import Copies
     from vmdpotential.io.trajectories.frames import Change, Loaded
     from vmdpotential.molecule.structure import Structure
-    from vmdpotential.orbitals.wavefunction import Wavefunction
     from vmdpotential.surfaces import Surface
 
 
@@ -109,28 +107,6 @@ def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loa
     (frames,) = [p for p in command.parameters if p.name == "frames"]
     chosen = frames.convert(values.pop("frames")) if "frames" in values else slice(None)
     values[trajectory.name] = replace(read(), frames=chosen, changes=tuple(changes))
-
-
-@lru_cache(maxsize=1)
-def _read_wavefunction(path: Path, changed: int) -> Wavefunction:
-    from vmdpotential.orbitals.read import read_wavefunction
-
-    return read_wavefunction(path)
-
-
-def wavefunction(path: Path) -> Wavefunction:
-    """Return the wave function of a file; the last one is cached, so that further orbitals are drawn quickly.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read.
-    """
-    try:
-        changed = path.stat().st_mtime_ns
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    return _read_wavefunction(path, changed)
 
 
 def is_topology(command: Command, parameter: Parameter) -> bool:

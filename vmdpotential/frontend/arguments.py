@@ -42,7 +42,6 @@ HEADINGS = {
     "method and accuracy":
         "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction "
         "orientations places",
-    "quantum chemistry": "channel spin potential_unit",
     "surface": "probe kind outwards by mesh_spacing cavities",
     "trajectory": "trajectory frames frame length_unit fit motion stat",
     "figure":
@@ -158,12 +157,13 @@ def headings(command: Command) -> dict[str, list[Parameter]]:
     """Return the parameters of a command under the headings of its help."""
     under = {name: title for title, names in HEADINGS.items() for name in names.split()}
     options = [parameter for parameter in command.parameters if not parameter.option.positional]
+    of_command = [p.option.heading for p in options if p.option.heading and p.option.heading not in HEADINGS]
     result: dict[str, list[Parameter]] = {
-        title: [] for title in ("arguments", MAIN, *(HEADINGS if len(options) > FEW else ()), OTHER)}
+        title: [] for title in ("arguments", MAIN, *((*of_command, *HEADINGS) if len(options) > FEW else ()), OTHER)}
     for parameter in command.parameters:
         option = parameter.option
         names = (name for name in (*option.aliases, parameter.name) if name in under)
-        title = under.get(next(names, ""), OTHER) if len(options) > FEW else MAIN
+        title = (option.heading or under.get(next(names, ""), OTHER)) if len(options) > FEW else MAIN
         if parameter.required or option.front or option.short or option.positional or parameter.name in OFTEN:
             title = "arguments" if option.positional else MAIN
         result[title].append(parameter)

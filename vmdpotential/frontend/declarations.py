@@ -23,7 +23,7 @@ def declarations() -> dict[str, Any]:
     dict
         ``{"version": ..., "commands": {name: {"summary", "description", "options", "display"}}, "broken": {name:
         reason}, "colours": equidistant colours of maps}``. Options, and those of the display in VMD, have ``name``,
-        ``kind`` (``structure``, ``map``, ``trajectory``, ``wavefunction`` (a file of one), ``selection``, ``file``,
+        ``kind`` (``structure``, ``map``, ``trajectory``, ``data`` (a file instead of these), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
         ``help``, ``unit``, ``choices``, and ``words``, which are allowed instead of a selection.
@@ -45,8 +45,8 @@ def declarations() -> dict[str, Any]:
 
 
 def takes_data(command: Command) -> bool:
-    """Return whether a command takes a structure, a map or a wave function in a viewer."""
-    return any(kind(parameter) in ("structure", "map", "wavefunction") and parameter.option.viewer
+    """Return whether a command takes a structure, a map or a file instead of these in a viewer."""
+    return any(kind(parameter) in ("structure", "map", "data") and parameter.option.viewer
                for parameter in command.parameters)
 
 
@@ -92,7 +92,6 @@ def kind(parameter: Parameter) -> str:
     from vmdpotential.grid.lattice import Grid
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure
-    from vmdpotential.orbitals.wavefunction import Wavefunction
 
     if Structure in parameter.objects:
         return "structure"
@@ -100,8 +99,8 @@ def kind(parameter: Parameter) -> str:
         return "map"
     if Frames in parameter.objects:
         return "trajectory"
-    if Wavefunction in parameter.objects:
-        return "wavefunction"
+    if parameter.option.data is not None:
+        return "data"
     if parameter.option.selection:
         return "selection"
     return "text" if parameter.option.parse else _KINDS.get(parameter.type, "text")

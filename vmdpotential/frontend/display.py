@@ -12,15 +12,8 @@ from vmdpotential.parameters import Command, Option, Parameter, Report
 #: Options of the molecular surface that is coloured by a map.
 _SURFACE = ("surface", "surface_of", "hide_water")
 
-#: Commands without these options, because they make no potential map.
-_WITHOUT = ("orbital", "density", "probe", "ionize", "slice", "view", "profile", "field", "energy", "forces", "rdf",
-            "surface")
-
 #: Commands whose potential maps VMD's plugin draws.
 _DRAWN = ("map", "average", "live")
-
-#: Commands whose maps are shown by isosurfaces.
-BY_LEVELS = ("orbital", "density", "probe")
 
 
 def _maps(
@@ -51,14 +44,15 @@ def _in_vmd(
 def vmd_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters of how VMD's plugin shows a command's result, where `draw` replaces `surface`."""
     shared = [p for p in surface_options(command) if p.name != "surface"] if command.name in _DRAWN else []
+    levels = command.name == "live" or any(p.option.data for p in command.parameters)
     own = {"map": ("draw", "isovalue"), "average": ("draw", "isovalue")}.get(
-        command.name, ("isovalue",) if command.name in ("live", "orbital") else ())
+        command.name, ("isovalue",) if levels else ())
     return (*(p for p in Command.of(_in_vmd).parameters if p.name in own), *shared)
 
 
 def surface_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters of how a command's map is shown; a live map has no surface, which would not be updated."""
-    if command.name in _WITHOUT:
+    if command.draws != "surface":
         return ()
     left_out = {"live": _SURFACE}.get(command.name, ())
     shown = [p for p in Command.of(_maps).parameters if p.name not in left_out]

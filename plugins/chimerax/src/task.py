@@ -17,7 +17,6 @@ from chimerax.map import Volume
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.adapters import default_name, role
-from vmdpotential.frontend.declarations import kind as declared
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.parameters import Command, Parameter, Report, by_own_names
@@ -217,8 +216,8 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
             source = selected
             selected, changes = _copied(session, command, inputs, source)
             values[parameter.name] = selected.structure
-        elif declared(parameter) == "wavefunction":
-            values[parameter.name] = adapters.wavefunction(Path(value).expanduser())
+        elif parameter.option.data is not None:
+            values[parameter.name] = parameter.option.data(Path(value).expanduser())
         elif parameter.name not in ("assembly", "expand"):  # these are read with the atoms
             values[parameter.name] = value
     if selected is not None:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.orbitals.gaussians import Gaussians, hermite
-from vmdpotential.orbitals.shells import in_monomials, monomials
-from vmdpotential.orbitals.wavefunction import Wavefunction
+
+from .gaussians import Gaussians, hermite
+from .shells import in_monomials, monomials
+from .wavefunction import Wavefunction
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -19,13 +19,14 @@ from vmdpotential.figures.colours import isosurface_levels, isovalue
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, GridOptions
-from vmdpotential.orbitals.evaluate import LENGTHS, density_map, orbital_map
-from vmdpotential.orbitals.potential import potential_map
-from vmdpotential.orbitals.read import read_wavefunction
-from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.parameters import Command, Option, check_output, warn_unused
 from vmdpotential.results import hidden, key, part
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
+
+from .evaluate import LENGTHS, density_map, orbital_map
+from .potential import potential_map
+from .read import read_again, read_wavefunction
+from .wavefunction import Wavefunction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,8 @@ class OrbitalPotential:
 
     potential: Annotated[bool, Option(
         "compute the electrostatic potential of the nuclei and electrons", front=True)] = False
-    potential_unit: Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)] = "kT/e"
+    potential_unit: Annotated[str, Option(
+        "unit of the potential", choices=POTENTIAL_UNITS, heading="quantum chemistry")] = "kT/e"
     temperature: Annotated[float, Option(
         "temperature of kT in the unit kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
 
@@ -72,15 +74,16 @@ class OrbitalValues:
 def orbital_(
     file: Annotated[Path | Wavefunction, Option(
         "wave function of a quantum chemistry program: .molden, .fchk, .wfn, .wfx, .mkl", positional=True,
-        front=True)],
+        front=True, data=read_again)],
     orbital: Annotated[str, Option(
         "orbital to compute: homo, lumo, homo-1, lumo+2 ..., or its number from 1", metavar="homo|lumo|N",
         front=True)] = "",
     channel: Annotated[str, Option(
         "spin of the orbital, if alpha and beta electrons have separate orbitals",
-        choices=("alpha", "beta"))] = "alpha",
+        choices=("alpha", "beta"), heading="quantum chemistry")] = "alpha",
     density: Annotated[bool, Option("compute the electron density instead of an orbital", front=True)] = False,
-    spin: Annotated[bool, Option("compute the density of alpha electrons minus that of beta electrons")] = False,
+    spin: Annotated[bool, Option(
+        "compute the density of alpha electrons minus that of beta electrons", heading="quantum chemistry")] = False,
     of_potential: OrbitalPotential = OrbitalPotential(),
     grid: OrbitalGrid = OrbitalGrid(),
     like: Like = None,
@@ -222,7 +225,7 @@ def _orbital(wavefunction: Wavefunction, index: int, channel: str) -> str:
         "" if energy is None else f", energy {energy:.6g} hartree")
 
 
-command = Command.of(orbital_, "orbital", examples=(
+command = Command.of(orbital_, "orbital", draws="isosurfaces", examples=(
     "orbital molecule.molden --orbital homo -o homo.cube",
     "orbital molecule.molden --potential --spacing 0.5 -o potential.cube",
 ), python="""\

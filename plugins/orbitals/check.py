@@ -7,11 +7,12 @@ from scipy.special import erf
 
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.orbitals.evaluate import density_map, orbital_map
-from vmdpotential.orbitals.potential import potential_map
-from vmdpotential.orbitals.shells import Shell
-from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
 from vmdpotential.units import BOHR, coulomb_constant
+
+from .evaluate import density_map, orbital_map
+from .potential import potential_map
+from .shells import Shell
+from .wavefunction import Channel, Wavefunction
 
 
 def check_gaussian(engine: Engine, seed: int) -> list[tuple[str, float, float]]:

@@ -14,9 +14,10 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, tiled_plane
-from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
-from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.units import BOHR
+
+from .shells import Shell, in_monomials, monomials
+from .wavefunction import Wavefunction
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -48,7 +49,7 @@ def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: 
     wavefunction : Wavefunction
     lattice : Lattice
     index : int
-        Index of the orbital from 0, see :meth:`~vmdpotential.orbitals.wavefunction.Wavefunction.find`.
+        Index of the orbital from 0, see :meth:`~.Wavefunction.find`.
     spin : {"alpha", "beta"}
         Spin of the orbital in an unrestricted calculation.
     length : {"A", "bohr"}

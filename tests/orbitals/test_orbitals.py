@@ -19,13 +19,13 @@ from vmdpotential import io, progress
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.orbitals import products
-from vmdpotential.orbitals.evaluate import density_map, orbital_map
-from vmdpotential.orbitals.mesh import build_mesh
-from vmdpotential.orbitals.overlap import overlap
-from vmdpotential.orbitals.potential import potential_map, sum_potential
-from vmdpotential.orbitals.products import gaussians
-from vmdpotential.orbitals.read import read_wavefunction
+from vmdpotential.plugins.orbitals import products
+from vmdpotential.plugins.orbitals.evaluate import density_map, orbital_map
+from vmdpotential.plugins.orbitals.mesh import build_mesh
+from vmdpotential.plugins.orbitals.overlap import overlap
+from vmdpotential.plugins.orbitals.potential import potential_map, sum_potential
+from vmdpotential.plugins.orbitals.products import gaussians
+from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.units import BOHR
 
 DATA = resources.files("iodata.test.data")
@@ -325,7 +325,7 @@ def test_interrupted(threads, monkeypatch):
 
 def test_pseudopotentials_in_two_ways_of_writing_molden_files(tmp_path):
     """Hydrogen iodide by PySCF with LANL2DZ: charges of whole nuclei and [core], and charges that are left."""
-    folder = Path(__file__).parent / "data"
+    folder = Path(__file__).parent.parent / "data"
     waves = [read_wavefunction(folder / f"ecp_{way}.molden") for way in ("core", "effective")]
     text = (folder / "ecp_core.molden").read_text()
     (tmp_path / "pseudo.molden").write_text(text.replace("[core]\n1 : 46\n2 : 0", "[Pseudo]\nI 1 7\nH 2 1"))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.orbitals.shells import Shell
+
+from .shells import Shell
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.orbitals.shells import Shell, in_monomials, monomials
+
+from .shells import Shell, in_monomials, monomials
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch
-from vmdpotential.orbitals.gaussians import Gaussians, hermite
+
+from .gaussians import Gaussians, hermite
 
 Floats = NDArray[np.float64]
 

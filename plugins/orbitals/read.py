@@ -8,6 +8,7 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import extras, memory
 from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line, shortened
-from vmdpotential.orbitals.overlap import overlap
-from vmdpotential.orbitals.shells import LARGEST_MOMENTUM, Shell, in_monomials
-from vmdpotential.orbitals.wavefunction import Channel, Wavefunction
 from vmdpotential.units import BOHR
+
+from .overlap import overlap
+from .shells import LARGEST_MOMENTUM, Shell, in_monomials
+from .wavefunction import Channel, Wavefunction
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,25 @@ _LARGEST_COORDINATE, _LARGEST_EXPONENT, _LEAST_EXPONENT = 1e5, 1e12, 1e-6
 _SECTION = re.compile(r"^[ \t]*\[(core|pseudo)\][^\n]*\n([^\[]*)", re.IGNORECASE | re.MULTILINE)
 
 _patching = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _read_version(path: Path, changed: int) -> Wavefunction:
+    return read_wavefunction(path)
+
+
+def read_again(path: Path) -> Wavefunction:
+    """Return the wave function in a file; the last one is kept, so that a viewer draws further orbitals quickly.
+
+    Raises
+    ------
+    VmdpotentialError
+        As :func:`read_wavefunction`.
+    """
+    try:
+        return _read_version(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def read_wavefunction(path: Path | str) -> Wavefunction:

@@ -1,8 +1,8 @@
 """Electrostatic potential of the nuclei and electrons of a wave function, without fitted charges.
 
-The electron density is a sum of Hermite Gaussians (:mod:`vmdpotential.orbitals.products`), whose potentials are known
+The electron density is a sum of Hermite Gaussians (:mod:`.products`), whose potentials are known
 in closed form. For maps of many points on a CPU the smooth part is summed on a mesh
-(:mod:`vmdpotential.orbitals.mesh`), and only the difference near narrow Gaussians is summed directly.
+(:mod:`.mesh`), and only the difference near narrow Gaussians is summed directly.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, Engine, get_engine
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.kernels.launch import KernelFile, tiled_plane
-from vmdpotential.orbitals.gaussians import Gaussians, boys_table, hermite
-from vmdpotential.orbitals.mesh import BYTES, Mesh, build_mesh, exponential_reach, smooth_potential
-from vmdpotential.orbitals.products import gaussians
-from vmdpotential.orbitals.wavefunction import Wavefunction
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, coulomb_constant
+
+from .gaussians import Gaussians, boys_table, hermite
+from .mesh import BYTES, Mesh, build_mesh, exponential_reach, smooth_potential
+from .products import gaussians
+from .wavefunction import Wavefunction
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

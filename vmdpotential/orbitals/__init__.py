@@ -1,1 +1,0 @@
-"""Orbitals and electron densities of quantum chemistry as maps."""
