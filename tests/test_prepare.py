@@ -213,6 +213,23 @@ def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
         assert set(made.residue_ids[select(made, picked)].tolist()) == {number}
 
 
+def test_a_selection_of_atoms_that_were_left_out_selects_no_others():
+    structure = read_structure(ENTRIES["1YJP"])
+    water = np.flatnonzero(structure.residue_names == "HOH")
+    made = prepare_structure(structure, leave_out=["HOH"]).structure
+    for rows in (water, water - water[0]):  # those of the first atoms select these
+        picked = ResolvedSelection("picked", rows)
+        if rows is water:
+            with pytest.raises(UsageError) as caught:
+                select(made, picked, "around")
+            assert caught.value.parameter == "around"
+        else:
+            assert set(made.origins[select(made, picked)].tolist()) <= set(rows.tolist())
+    low = ResolvedSelection("picked", [])
+    with pytest.raises(UsageError):
+        select(made, low)
+
+
 @pytest.mark.parametrize("left", [("N",), ("N", "CA")])
 def test_a_chain_that_ends_after_a_nitrogen_is_completed(left):
     structure = read_structure(ENTRIES["5PTI"])

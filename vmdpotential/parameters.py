@@ -94,6 +94,8 @@ class Option:
     data : function or None
         Reads the file of its value, which takes the place of a viewer's atoms and maps; viewers call it, and offer the
         command because of it.
+    bundled : bool
+        Whether a file may also be named that comes with an installed package, such as ``amber14-all.xml``.
     """
 
     help: str
@@ -118,6 +120,7 @@ class Option:
     suffix: str = ""
     heading: str = ""
     data: Callable[[Path], Any] | None = None
+    bundled: bool = False
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty if any value is allowed."""

@@ -269,7 +269,8 @@ proc ::vmdpotential::arguments {job all given} {
                     lappend words [expr {$item ? $flag : "--no-[string range $flag 2 end]"}]
                 }
                 file {
-                    lappend words $flag=[full_path $item]
+                    set bundled [expr {[dict get $option bundled] && ![file exists $item]}]
+                    lappend words $flag=[expr {$bundled ? $item : [full_path $item]}]
                 }
                 selection {
                     set rows {}

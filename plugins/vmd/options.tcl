@@ -32,7 +32,7 @@ proc ::vmdpotential::options {command} {
     foreach entry $ours {
         lassign $entry name kind default help front
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
-            aliases {} front [expr {$front ne "0"}] default $default help $help unit {} choices {} words {} own 1]
+            aliases {} front [expr {$front ne "0"}] default $default help $help unit {} choices {} words {} bundled 0 own 1]
     }
     foreach option [dict get $commands $command display] {
         dict set option own 1

@@ -46,3 +46,21 @@ def test_what_is_none_is_one_line(salt, do):
     for text, said in (("nonsense", "neither a selection in the viewer's language"), ("/Z", "selects no atoms")):
         with pytest.raises(UserError, match=said):
             do(f"potential map #1 atoms {text}")
+
+
+def test_force_fields_are_files_or_names_of_those_that_come_with_openmm(salt, do, monkeypatch, tmp_path):
+    from chimerax.core.errors import UserError
+
+    given = []
+
+    def run(self, **values):
+        given.append(values["parameters"])
+        raise UserError("enough")
+
+    monkeypatch.setattr(Command, "__call__", run)
+    own = tmp_path / "own.xml"
+    own.touch()
+    for text in (f"amber14-all.xml,{own}", "amber14/tip3p.xml"):
+        with pytest.raises(UserError, match="enough"):
+            do(f"potential energy #1 between /A,/W parameters {text}")
+    assert given == [["amber14-all.xml", str(own)], ["amber14/tip3p.xml"]]

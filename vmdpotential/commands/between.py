@@ -39,7 +39,8 @@ class ParameterOptions:
 
     parameters: Annotated[tuple[Path, ...], Option(
         "files of Lennard-Jones parameters, if no topology has them: CHARMM's .prm and .str, or OpenMM's .xml (force "
-        "fields, or a whole System)", metavar="FILE")] = ()
+        "fields, also by the names of those that come with OpenMM, or a whole System)", metavar="FILE",
+        bundled=True)] = ()
     allow_scripts: Annotated[bool, Option(
         "run the Python code in OpenMM force fields given as parameters (<Script>); it runs with your permissions, so "
         "use only files that you trust")] = False

@@ -26,7 +26,8 @@ def declarations() -> dict[str, Any]:
         ``kind`` (``structure``, ``map``, ``trajectory``, ``data`` (a file instead of these), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
-        ``help``, ``unit``, ``choices``, and ``words``, which are allowed instead of a selection.
+        ``help``, ``unit``, ``choices``, ``words``, which are allowed instead of a selection, and ``bundled``, whether a
+        file may also be named that comes with a package.
     """
     from vmdpotential import __version__
     from vmdpotential.figures import colours  # needs numpy, which help texts do without
@@ -83,7 +84,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
         "shell": option.shell, "aliases": list(option.aliases),
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
-        "choices": list(option.shown()), "words": list(option.words),
+        "choices": list(option.shown()), "words": list(option.words), "bundled": option.bundled,
     }
 
 

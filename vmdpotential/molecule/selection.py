@@ -209,6 +209,9 @@ def select(structure: StructureLike, selection: Selection, parameter: str = "ato
         origins = structure.origins if isinstance(selection, str) else None
         if origins is not None:  # the indices refer to the structure before its completion
             result = np.isin(origins, text.rows)
+            if len(text.rows) and not result.any():
+                raise UsageError(parameter, "selects only atoms that were left out when the structure was completed",
+                                 "select others", value=text)
             if result.any():
                 return np.asarray(result, bool)
         return _by_rows(structure, text, parameter)

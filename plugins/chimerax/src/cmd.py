@@ -16,6 +16,7 @@ from chimerax.core.commands import (
     BoolArg,
     CmdDesc,
     DynamicEnum,
+    FileNameArg,
     FloatArg,
     IntArg,
     JSONResult,
@@ -96,6 +97,19 @@ class System(AtomsArg):  # type: ignore[misc]
         return result
 
 
+class Bundled(OpenFileNameArg):  # type: ignore[misc]
+    """Annotation for a file, or for the name of one that comes with a package, which the command finds."""
+
+    @classmethod
+    def parse(cls, text: str, session: Any) -> tuple[str, str, str]:
+        """Return the path or the name, the parsed word and the rest of the text."""
+        try:
+            result: tuple[str, str, str] = super().parse(text, session)
+        except AnnotationError:  # no such file
+            result = FileNameArg.parse(text, session)
+        return result
+
+
 class Choice(DynamicEnum):  # type: ignore[misc]
     """Annotation for one of the values that an option lists, or the full name of one that it does not list."""
 
@@ -123,6 +137,8 @@ def annotation(parameter: Parameter) -> Described:
         base = MapsArg if parameter.several else MapArg
     elif allowed:
         base = Choice(option)
+    elif option.bundled:
+        base = Bundled
     elif kind is Path:
         base = SaveFileNameArg if parameter.name == "output" else OpenFileNameArg
     elif option.parse is not None:
