@@ -187,6 +187,11 @@ def test_the_active_coordinate_set_is_read_and_its_cell_doubted(model, convert, 
     model.active_coordset_id = 2
     assert_array_equal(convert.read_atoms(model.atoms).structure.positions, moved)
     assert "#1 has 2 coordinate sets and one cell, that of its file; {cell} sets another" in caplog.text
+    caplog.clear()
+    model.set_metadata_entry("CRYST1", ["CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1"])
+    convert.read_atoms(model.atoms)
+    assert "placeholder" in caplog.text
+    assert "coordinate sets" not in caplog.text
 
 
 def test_models_of_an_ensemble_overlap(model, opened, convert, tmp_path, caplog):

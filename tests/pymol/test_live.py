@@ -1,5 +1,7 @@
 """The map that follows what PyMOL shows, without a window: `potential_live wait` looks, as its timer does."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,20 @@ def test_it_follows(cmd, do, moving):
     assert "ended after" in do("potential_live off")
     assert not live.running
     assert "there is no live map" in do("potential_live off")
+
+
+def test_what_was_warned_of_is_not_printed_for_every_frame(cmd, do, moving, monkeypatch, capfd):
+    monkeypatch.setattr(logging.getLogger("vmdpotential"), "propagate", False)  # to handlers that only tests have
+    do("potential_live off")
+    cmd.set_symmetry("ions", 1, 1, 1, 90, 90, 90, "P 1", state=0)
+    assert "placeholder" in do("potential_live ions, padding=6, medium=explicit")
+    cmd.frame(2)
+    live = Session.of(cmd).live
+    before = live.latest.asked
+    capfd.readouterr()
+    live.wait()  # as the timer does, which is not a command
+    assert live.latest.asked > before
+    assert not capfd.readouterr().err
 
 
 def test_default_follows_in_water(cmd, do):

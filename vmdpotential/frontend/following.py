@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import logging
 import time
 from typing import Any, ClassVar
 
@@ -35,6 +36,9 @@ class Following(abc.ABC):
         self._spell = spell
         self.latest: LatestRequestThread[Grid] = LatestRequestThread(self._compute)
         self._checked = time.monotonic()
+        # warnings were given when the map was made; without a handler, logging would print them again for every frame
+        self._silent = logging.NullHandler()
+        logging.getLogger("vmdpotential").addHandler(self._silent)
 
     @property
     def running(self) -> bool:
@@ -69,6 +73,7 @@ class Following(abc.ABC):
     def stop(self) -> str:
         """End the updates; return a line for the user."""
         self._release()
+        logging.getLogger("vmdpotential").removeHandler(self._silent)
         rate = self.latest.rate
         self.latest.stop()
         done = self.latest

@@ -177,12 +177,13 @@ def _charges(atoms: Any) -> Any:
 
 
 def _cell(models: Sequence[Any]) -> Cell | None:
-    known = {model: cell for model in models if (cell := _cell_parameters(model))}
-    for model in known:
+    known = {model: values for model in models if (values := _cell_parameters(model))}
+    cell = adapters.cell_of({f"#{model.id_string}": values for model, values in known.items()})
+    for model in known if cell is not None else ():
         if model.num_coordsets > 1:
             log.warning("#%s has %d coordinate sets and one cell, that of its file; {cell} sets another",
                         model.id_string, model.num_coordsets)
-    return adapters.cell_of({f"#{model.id_string}": cell for model, cell in known.items()})
+    return cell
 
 
 def _cell_parameters(model: Any) -> tuple[list[float], str] | None:
