@@ -2,8 +2,7 @@
 """Time the stages of the Poisson-Boltzmann solver of an engine, from input arrays to the output array.
 
 The molecule is a cluster of 40 balls with a permittivity of 2 in water with 0.15 M of salt, on 129^3 and 257^3 nodes
-0.5 A apart. The script prints medians of five runs, ms. With `--kernels`, on a GPU, it also prints the time of each
-kernel, which then runs without overlap.
+0.5 A apart. The script prints medians of five runs, ms.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 
 from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import levels
+from vmdpotential.continuum.multigrid import Multigrid
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 
@@ -50,28 +50,15 @@ def problem(engine: Any, nodes: int) -> tuple[Any, ...]:
     return edges, engine.array(k2), engine.array(sources)
 
 
-def run(engine: Any, nodes: int, kernels: bool) -> dict[str, float]:
+def run(engine: Any, nodes: int) -> dict[str, float]:
     """Return the times of one solution, ms."""
     edges, k2, sources = problem(engine, nodes)
     times: dict[str, float] = defaultdict(float)
     unknown = engine.zeros((nodes,) * 3, np.float32)
     start = time.perf_counter()
-    solver = timed(times, "levels", engine.multigrid)(*edges, k2, np.zeros((0, 2)), levels((nodes,) * 3))
+    solver = timed(times, "levels", Multigrid)(engine, *edges, k2, np.zeros((0, 2)), levels((nodes,) * 3))
     solver._residual = timed(times, "residual", solver._residual)
     solver._gradients = timed(times, "gradients", solver._gradients)
-    if kernels:
-        from vmdpotential.engines.cuda import device
-
-        start_step = solver._steps.start
-
-        def alone(name: str, level: int, *others: Any, **options: Any) -> None:
-            def call() -> None:
-                start_step(name, level, *others, **options)
-                device.driver().Context.synchronize()
-
-            timed(times, f"  {name} {level}", call)()
-
-        solver._steps.start = alone
     times["iterations"] = solver.solve(unknown, sources, 3e-5)
     times["whole"] = 1e3 * (time.perf_counter() - start)
     return times
@@ -82,12 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="cpu", help="cpu or cuda")
     parser.add_argument("--nodes", type=int, nargs="+", default=[129, 257], help="along each axis (default 129 257)")
-    parser.add_argument("--kernels", action="store_true", help="time each kernel of a GPU separately")
     arguments = parser.parse_args()
     engine = get_engine(arguments.engine)
     for nodes in arguments.nodes:
-        run(engine, nodes, False)
-        results = [run(engine, nodes, arguments.kernels) for _ in range(5)]
+        run(engine, nodes)
+        results = [run(engine, nodes) for _ in range(5)]
         print(f"{nodes}^3 nodes, {engine.describe()}")
         for name in results[0]:
             print(f"  {name:20} {np.median([each.get(name, 0.0) for each in results]):9.2f}")

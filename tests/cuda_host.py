@@ -1,7 +1,7 @@
 """A GPU that is not there: its kernels compiled for the host, where the threads of a block take turns.
 
-It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs,
-points anywhere and multigrid (the files of TASKS), and of files that include kernel.h; Fourier transforms are scipy's,
+It takes the place of :class:`vmdpotential.engines.cuda.device.Gpu` for the smooth part of a sum, for results, pairs and
+points anywhere (the files of TASKS), and of files that include kernel.h; Fourier transforms are scipy's,
 and the kernels of other files do nothing.
 """
 
@@ -34,16 +34,39 @@ HEAD = """
 #define __shared__ static
 #define asm(...)
 using std::acos; using std::atan2; using std::cos; using std::erf; using std::exp; using std::fabs; using std::floor;
-using std::fma; using std::fmax; using std::fmin; using std::llrint; using std::rint; using std::sin; using std::sqrt;
+using std::fma; using std::fmax; using std::fmin; using std::isfinite;
+using std::llrint; using std::rint; using std::sin; using std::sqrt;
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
 struct Index { unsigned x, y, z; };
 struct alignas(16) float4 { float x, y, z, w; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
-static ucontext_t home, thread[1024];
-static jmp_buf left_at[1024];
-static bool begun[1024], ended[1024];
-static char stack[1024][1 << 16];
+static ucontext_t home;
+
+// The threads of a block. Two blocks that wait for each other have one of two rooms each.
+struct Room {
+    ucontext_t thread[1024];
+    jmp_buf left_at[1024];
+    bool begun[1024], ended[1024];
+    unsigned block, left;  // the block, and its threads that have not ended
+};
+
+static Room rooms[2], *room;
+static char stack[2][1024][1 << 16];
+
+static void enter(Room *wanted)
+{
+    room = wanted;
+    blockIdx = {room->block % gridDim.x, room->block / gridDim.x % gridDim.y, room->block / gridDim.x / gridDim.y};
+}
+
+static void go_on(unsigned number)
+{
+    if (room->begun[number])
+        _longjmp(room->left_at[number], 1);
+    room->begun[number] = true;
+    setcontext(&room->thread[number]);
+}
 
 // Go on with the next thread that has not ended, round and round, until this one's turn comes again. Jumps cost a
 // tenth of what swapcontext does, which asks the system for the signals' mask.
@@ -52,18 +75,27 @@ static void __attribute__((noinline)) __syncthreads()
     const unsigned own = threadIdx.x;
     for (unsigned n = 1; n <= blockDim.x; n++) {
         const unsigned other = (own + n) % blockDim.x;
-        if (ended[other])
+        if (room->ended[other])
             continue;
-        if (other != own && !_setjmp(left_at[own])) {
-            if (begun[other])
-                _longjmp(left_at[other], 1);
-            begun[other] = true;
-            setcontext(&thread[other]);
-        }
+        if (other != own && !_setjmp(room->left_at[own]))
+            go_on(other);
         threadIdx.x = own;
         return;
     }
     setcontext(&home);
+}
+
+// Time passes: let the other block go on with its first thread, which waits here as well, or has not begun.
+static long long __attribute__((noinline)) clock64()
+{
+    Room *const own = room, *const other = &rooms[room == rooms];
+    if (other->left && !_setjmp(own->left_at[0])) {
+        enter(other);
+        go_on(0);
+    }
+    enter(own);
+    threadIdx.x = 0;
+    return 0;
 }
 
 template <class T, class U> static T atomicAdd(T *sum, U value) { const T old = *sum; *sum += value; return old; }
@@ -81,6 +113,7 @@ static float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y;
 static int __float_as_int(float x) { int y; memcpy(&y, &x, 4); return y; }
 static unsigned __float_as_uint(float x) { unsigned y; memcpy(&y, &x, 4); return y; }
 static void __threadfence() {}
+static void __trap() {}
 
 // What the lanes of a warp tell each other; all threads of the block have to call them, in blocks of one warp at best.
 static double lanes[1024];
@@ -127,7 +160,8 @@ static void work(int number)
 {
     threadIdx = {(unsigned)number, 0, 0};
     kernel(*task);
-    ended[number] = true;
+    room->ended[number] = true;
+    room->left--;
     __syncthreads();
 }
 
@@ -137,17 +171,25 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
     task = argument;
     blockDim = {threads, 1, 1};
     gridDim = {grid[0], grid[1], grid[2]};
-    for (unsigned n = 0; n < grid[0] * grid[1] * grid[2]; n++) {
-        blockIdx = {n % grid[0], n / grid[0] % grid[1], n / grid[0] / grid[1]};
-        for (unsigned i = 0; i < threads; i++) {
-            begun[i] = ended[i] = false;
-            getcontext(&thread[i]);
-            thread[i].uc_stack.ss_sp = stack[i];
-            thread[i].uc_stack.ss_size = sizeof(stack[i]);
-            makecontext(&thread[i], (void (*)())work, 1, (int)i);
+    for (unsigned n = 0; n < grid[0] * grid[1] * grid[2]; n += 2) {
+        for (Room &each : rooms) {
+            each.block = n + (&each - rooms);
+            each.left = each.block < grid[0] * grid[1] * grid[2] ? threads : 0;
+            for (unsigned i = 0; i < each.left; i++) {
+                each.begun[i] = each.ended[i] = false;
+                getcontext(&each.thread[i]);
+                each.thread[i].uc_stack.ss_sp = stack[&each - rooms][i];
+                each.thread[i].uc_stack.ss_size = sizeof(stack[0][i]);
+                makecontext(&each.thread[i], (void (*)())work, 1, (int)i);
+            }
         }
-        begun[0] = true;
-        swapcontext(&home, &thread[0]);
+        for (volatile unsigned r = 0; r < 2; r++) {
+            getcontext(&home);  // where a block goes on when it has ended
+            if (rooms[r].left) {
+                enter(&rooms[r]);
+                go_on(0);
+            }
+        }
     }
 }
 """
@@ -155,7 +197,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
-         "multigrid.cu": "MultigridTask", "cutoff_largebin.cu": "Task",
+         "cutoff_largebin.cu": "Task",
          "cutoff_smallbin.cu": "ListTask"}
 
 #: Instructions of a GPU that results depend on, and what they compute.

@@ -8,7 +8,6 @@ from helpers import EVERYTHING
 
 from vmdpotential.engines.cuda import (
     build,
-    multigrid,
     points,
     radial,
     result,
@@ -43,8 +42,6 @@ def test_other_kernels_compile(tmp_path):
     compile_for_all(build.source("sort.cu", macros), macros, tmp_path, architectures=ARCHITECTURES[:1])
     same = f"static_assert(PARTS == {result.PARTS});\n"  # structs have checks of their own, see build.declarations
     compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
-    same = f"static_assert(PARTS == {multigrid.PARTS} && THREADS == {multigrid.THREADS});\n"
-    compile_for_all(build.source("multigrid.cu", macros) + same, macros, tmp_path)
     scaled = EVERYTHING.bind().scaled()
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):

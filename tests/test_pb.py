@@ -18,8 +18,8 @@ from vmdpotential.continuum.equation import FACES, Problem, enclosing
 from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.jump import Flows
 from vmdpotential.continuum.molecule import Continuum
+from vmdpotential.continuum.multigrid import Multigrid
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -289,7 +289,7 @@ def test_full_equation_in_front_of_a_charged_plane(solution):
     x = step * np.arange(shape[0])
     exact = solve_ivp(slope, (0, x[-1]), [start], t_eval=x, rtol=1e-9, atol=1e-12).y[0]
     ones = np.ones(shape, np.float32)
-    solver = Multigrid(ones, ones, ones, ones * np.float32(step**2), shares, 2)
+    solver = Multigrid(get_engine("cpu"), ones, ones, ones, ones * np.float32(step**2), shares, 2)
     w = np.broadcast_to(exact[:, None, None], shape).astype(np.float32).copy()
     w[1:-1, 1:-1, 1:-1] = 0
     solver.solve(w, np.zeros_like(w), 1e-6)

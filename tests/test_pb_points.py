@@ -11,7 +11,7 @@ from test_pb_energies import peptide
 
 from vmdpotential import potential_at, potential_map
 from vmdpotential.commands.field import command as field_
-from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
+from vmdpotential.continuum.multigrid import Multigrid
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid.lattice import Lattice

@@ -16,6 +16,7 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
+from vmdpotential.continuum.multigrid import Multigrid
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import LatticeSum, PointSum, get_engine
 from vmdpotential.ions.ewald_pair import EwaldPair
@@ -56,7 +57,7 @@ def continuum(ions):
     k2 = np.full(shape, 0.3, np.float32)
     sources = np.zeros(shape, np.float32)
     sources.ravel()[20000] = 300.0
-    engine.multigrid(*edges, k2, ions, 3).solve(potential, sources, 1e-6)
+    Multigrid(engine, *edges, k2, ions, 3).solve(potential, sources, 1e-6)
     return potential
 
 def split(smooth):

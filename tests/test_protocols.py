@@ -14,12 +14,11 @@ import vmdpotential
 from vmdpotential import engines, registry
 from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
-from vmdpotential.engines.cpu.continuum import multigrid as cpu_multigrid
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
 from vmdpotential.engines.cpu.pairs import nbody as cpu_nbody
 from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
 from vmdpotential.engines.cpu.points import sums as cpu_points
-from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, multigrid, nbody, points
+from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, nbody, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
 from vmdpotential.frames import average, density, field, ligand, pairs, profile
@@ -38,7 +37,6 @@ IMPLEMENTATIONS = {
     smooth.SmoothPart: [levels.Levels],
     engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum,
                              pb.ContinuumPoints],
-    engines.Multigrid: [cpu_multigrid.Multigrid, multigrid.CudaMultigrid],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],
     pair_sums.PreparedPairs: [cpu_nbody.AllPairs, cpu_pairs.ClusterPairs, nbody.AllPairs, clusters.PairsInRange],

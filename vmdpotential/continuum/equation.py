@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential.continuum import region, smooth
 from vmdpotential.continuum.jump import NEAR, Flows
 from vmdpotential.continuum.molecule import Continuum, Floats, Sum
+from vmdpotential.continuum.multigrid import Multigrid
 from vmdpotential.continuum.tangential import add_flows_along
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
@@ -194,7 +195,7 @@ class Problem:
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = engine.zeros(lattice.shape, np.float32)
         x, y, z = self.edges
-        self._solver = engine.multigrid(x, y, z, self.k2, self.ions, depth)
+        self._solver = Multigrid(engine, x, y, z, self.k2, self.ions, depth)
         self.edges = self._solver.edges  # without a copy
 
     def distances(self) -> Values:

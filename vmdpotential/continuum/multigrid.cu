@@ -1,39 +1,278 @@
-// Conjugate gradients preconditioned by one multigrid cycle, as one kernel that a team of threads runs.
+// Conjugate gradients preconditioned by one multigrid cycle. A team computes all steps in one launch: threads of a CPU,
+// each of which has some planes, or blocks of a GPU, whose threads have single nodes.
 //
 // Nodes on the faces of a level keep their values. A node has colour 0 if the sum of its three indices is even, otherwise
-// colour 1. Sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
+// colour 1. On CPUs, sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
 #include "kernel.h"
 #ifndef __CUDACC__
 #include "vectors.h"
+#endif
 
-// Number of nodes of a level below which one thread alone is faster than several that have to synchronise.
-#define SMALL_LEVEL 30000
 // Sweeps in each direction on the coarsest level; on each other level before and after the coarser ones.
 #define COARSEST_SWEEPS 12
 #define SMOOTHINGS 2
-// Vectors that are solved for together: one by one, each would have to wait until the previous one is written.
-#define TOGETHER 4
 
-// The arrays of a level; x, y, z are the conductances of the edges from each node along an axis, d the inverse diagonal.
+struct Equation {
+    const index_t *shapes, *starts;   // (levels, 3); (levels,) where coarse levels begin in arrays of all of them
+    const float *x, *y, *z;           // conductances of the edges from each node of the finest level along an axis
+    float *coarse_x, *coarse_y, *coarse_z;
+    float *d, *u, *f;                 // finest level: the inverse diagonal; scratch; the residual. Their faces are 0
+    float *coarse_d, *coarse_u, *coarse_f;
+    const float *k2;                  // finest level: contribution of the ions to the diagonal
+    float *added;                     // that at w for the full equation, otherwise k2
+    float *direction, *w;             // finest level; the faces of direction are 0
+    const float *sources, *values;    // finest level: what flows into nodes; what sum_squares sums
+    const double *ions;               // (kinds, 2) valences and shares of the ionic strength, for the full equation
+    double *sums;                     // (3, parts) scratch, 0 at first; the first row has sums of squares
+    double *state;                    // (3,) of the last iteration: residual times correction, square of the residual, count
+    index_t levels, parts, kinds, begin, end;  // iterations from `begin` to `end`
+    double limit;                     // sum of the squares of the residual at which they stop
+};
+
+// The arrays of a level, as in Equation.
 struct Level {
-    index_t nx, ny, nz;
+    int nx, ny, nz;
     const float *x, *y, *z, *d;
     float *u, *f;
 
-    index_t plane() const { return ny * nz; }
-    index_t row(index_t i, index_t j) const { return (i * ny + j) * nz; }
-    // Whether colours alternate along the whole of a plane, so that its inner rows can be processed as one run of nodes,
-    // with the face nodes between rows. The last vector may extend into the last row, which is a face.
-    bool alternates() const { return nz >= FLOATS && nz % 2; }
+    MEMBER index_t plane() const { return (index_t)ny * nz; }
+    MEMBER index_t row(index_t i, index_t j) const { return (i * ny + j) * nz; }
 };
 
-// The sum over neighbours of conductance times potential.
-DEVICE float around(const Level &l, index_t at)
+DEVICE Level level_of(const Equation &args, index_t n)
+{
+    const index_t *shape = args.shapes + 3 * n, at = args.starts[n];
+    const int nx = (int)shape[0], ny = (int)shape[1], nz = (int)shape[2];
+    if (n == 0)
+        return {nx, ny, nz, args.x, args.y, args.z, args.d, args.u, args.f};
+    return {nx, ny, nz, args.coarse_x + at, args.coarse_y + at, args.coarse_z + at,
+            args.coarse_d + at, args.coarse_u + at, args.coarse_f + at};
+}
+
+// The sum over neighbours of conductance times what `value` returns for them.
+template <class Value> DEVICE float sum_around(const Level &l, index_t at, Value value)
 {
     const index_t sx = l.plane(), sy = l.nz;
-    return l.x[at] * l.u[at + sx] + l.x[at - sx] * l.u[at - sx] + l.y[at] * l.u[at + sy] + l.y[at - sy] * l.u[at - sy]
-        + l.z[at] * l.u[at + 1] + l.z[at - 1] * l.u[at - 1];
+    return l.x[at] * value(at + sx) + l.x[at - sx] * value(at - sx) + l.y[at] * value(at + sy)
+        + l.y[at - sy] * value(at - sy) + l.z[at] * value(at + 1) + l.z[at - 1] * value(at - 1);
 }
+
+DEVICE float around(const Level &l, index_t at)
+{
+    const float *u = l.u;
+    return sum_around(l, at, [=](index_t n) { return u[n]; });
+}
+
+// The residual at a node.
+DEVICE float rest(const Level &l, index_t at) { return l.f[at] + around(l, at) - l.u[at] / l.d[at]; }
+
+// What p makes flow out of a node.
+DEVICE float outflow(const Level &l, index_t at, const float *p, const float *added)
+{
+    const index_t sx = l.plane(), sy = l.nz;
+    const float c = p[at];
+    return l.x[at] * (c - p[at + sx]) + l.x[at - sx] * (c - p[at - sx]) + l.y[at] * (c - p[at + sy])
+        + l.y[at - sy] * (c - p[at - sy]) + l.z[at] * (c - p[at + 1]) + l.z[at - 1] * (c - p[at - 1]) + added[at] * c;
+}
+
+// The ions' term at a potential, divided by its coefficient in the linear equation, or the derivative of that.
+DEVICE double of_ions(const Equation &args, double w, bool derivative)
+{
+    double total = 0;
+    for (index_t n = 0; n < args.kinds; n++) {
+        const double valence = args.ions[2 * n], share = args.ions[2 * n + 1];
+        total += (derivative ? share : -share / valence) * exp(fmin(50.0, -valence * w));
+    }
+    return total;
+}
+
+// The residual of w at a node, in float64.
+DEVICE float exact_rest(const Equation &args, const Level &l, index_t at)
+{
+    const index_t sx = l.plane(), sy = l.nz;
+    const float *w = args.w;
+    const double c = w[at];
+    const double total = l.x[at] * (w[at + sx] - c) + l.x[at - sx] * (w[at - sx] - c) + l.y[at] * (w[at + sy] - c)
+        + l.y[at - sy] * (w[at - sy] - c) + l.z[at] * (w[at + 1] - c) + l.z[at - 1] * (w[at - 1] - c);
+    const double charge = !args.kinds ? c : args.k2[at] > 0 ? of_ions(args, c, false) : 0;
+    return (float)(total + args.sources[at] - args.k2[at] * charge);
+}
+
+#ifdef __CUDACC__
+// Number of nodes of a level below which one block alone is faster than several that have to synchronise.
+#define SMALL_LEVEL 6000
+
+// Call body(at, i, j, k) for the inner nodes at every `step`-th place from `first` on.
+template <class Body> DEVICE void for_places(const Level &l, const Team &team, index_t first, index_t step, Body body)
+{
+    for (index_t at = first + step * team.thread(); at < l.nx * l.plane(); at += step * team.threads()) {
+        const Node n = find_node(at, l.ny, l.nz);
+        if (n.i > 0 && n.j > 0 && n.k > 0 && n.i + 1 < l.nx && n.j + 1 < l.ny && n.k + 1 < l.nz)
+            body(at, n.i, n.j, n.k);
+    }
+}
+
+template <class Body> DEVICE void for_inner(const Level &l, const Team &team, Body body)
+{
+    for_places(l, team, 0, 1, body);
+}
+
+// Likewise for the inner nodes of a colour. Where rows and planes have odd numbers of nodes, colours alternate in memory.
+template <class Body> DEVICE void for_colour(const Level &l, const Team &team, int colour, Body body)
+{
+    const bool alternates = l.ny % 2 && l.nz % 2;
+    for_places(l, team, alternates ? colour : 0, alternates ? 2 : 1, [=](index_t at, int i, int j, int k) {
+        if ((i + j + k + colour) % 2 == 0)
+            body(at, i, j, k);
+    });
+}
+
+// Write the sum over this block's inner nodes of what body(at) returns to its place in sums.
+template <class Body> DEVICE void sum_inner(const Level &l, const Team &team, double *sums, Body body)
+{
+    double total = 0;
+    for_inner(l, team, [&](index_t at, int, int, int) { total += body(at); });
+    total = team.sum(total);
+    if (threadIdx.x == 0)
+        sums[team.worker] = total;
+}
+
+// The sum of what all blocks wrote.
+DEVICE double sum_of(const Level &, const Team &team, const double *sums)
+{
+    double total = 0;
+    for (int n = threadIdx.x; n < team.workers; n += TEAM_THREADS)
+        total += sums[n];
+    return team.sum(total);
+}
+
+// Solve for the nodes of a colour.
+DEVICE void smooth_level(const Level &l, int colour, const Team &team)
+{
+    for_colour(l, team, colour, [=](index_t at, int, int, int) { l.u[at] = (l.f[at] + around(l, at)) * l.d[at]; });
+}
+
+// Smooth u, which is 0 at first, in two sweeps, and write weighted sums of the residual to the coarse level. The weights
+// are trilinear; the residual is 0 at the direct neighbours of a coarse node and at the corners around it.
+DEVICE bool go_down(const Level &l, const Level &coarse, const Team &team)
+{
+    for_colour(l, team, 0, [=](index_t at, int, int, int) { l.u[at] = l.f[at] * l.d[at]; });
+    // without waiting for those: the nodes of colour 1 from the same products
+    for_colour(l, team, 1, [=](index_t at, int, int, int) {
+        l.u[at] = (l.f[at] + sum_around(l, at, [=](index_t n) { return l.f[n] * l.d[n]; })) * l.d[at];
+    });
+    for (int step = 2; step < 2 * SMOOTHINGS; step++) {
+        if (!team.meet())
+            return false;
+        smooth_level(l, step % 2, team);
+    }
+    if (!team.meet())
+        return false;
+    for_inner(coarse, team, [=](index_t at, int i, int j, int k) {
+        const index_t middle = l.row(2 * i, 2 * j) + 2 * k, sx = l.plane(), sy = l.nz;
+        float total = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            const index_t a = axis == 0 ? sy : sx, b = axis == 2 ? sy : 1;  // steps along the other two
+            total += rest(l, middle - a - b) + rest(l, middle - a + b) + rest(l, middle + a - b)
+                + rest(l, middle + a + b);
+        }
+        coarse.f[at] = 0.5f * rest(l, middle) + 0.125f * total;
+    });
+    return team.meet();
+}
+
+// Add the values of the coarse level, interpolated trilinearly, and smooth u in two sweeps. The first step solves for the
+// nodes of colour 1, from those of colour 0 alone.
+DEVICE bool go_up(const Level &coarse, const Level &l, const Team &team)
+{
+    for_colour(l, team, 0, [=](index_t at, int i, int j, int k) {
+        float total = 0;
+        for (int a = i / 2, m = 0; m < 2; m++, a = (i + 1) / 2)
+            for (int b = j / 2, n = 0; n < 2; n++, b = (j + 1) / 2)
+                total += coarse.u[coarse.row(a, b) + k / 2] + coarse.u[coarse.row(a, b) + (k + 1) / 2];
+        l.u[at] += 0.125f * total;
+    });
+    for (int step = 1; step <= 2 * SMOOTHINGS; step++) {
+        if (!team.meet())
+            return false;
+        smooth_level(l, step % 2, team);
+    }
+    return team.meet();
+}
+
+// Replace the direction p by z + beta p, where z is in q, and write the operator applied to p to q and the sums of p q.
+// With a beta of 0, p may be what an earlier solution left.
+DEVICE bool turn(const Level &l, const Team &team, float beta, const float *added, float *p, float *q,
+                        double *sums)
+{
+    for_inner(l, team, [=](index_t at, int, int, int) { p[at] = beta == 0 ? q[at] : q[at] + beta * p[at]; });
+    if (!team.meet())
+        return false;
+    sum_inner(l, team, sums, [=](index_t at) { return (q[at] = outflow(l, at, p, added)) * p[at]; });
+    return team.meet();
+}
+
+DEVICE void compute_rest(const Equation &args, const Level &l, const Team &team)
+{
+    for_inner(l, team, [&](index_t at, int, int, int) { l.f[at] = exact_rest(args, l, at); });
+}
+#else
+// Number of nodes of a level below which one thread alone is faster than several that have to synchronise.
+#define SMALL_LEVEL 30000
+// Vectors that are solved for together: one by one, each would have to wait until the previous one is written.
+#define TOGETHER 4
+
+// A thread's share of the inner planes.
+DEVICE void share(const Level &l, const Team &team, index_t &first, index_t &last)
+{
+    team.part(l.nx - 2, first, last);
+    first++;
+    last++;
+}
+
+// Call body(at, i, j, k) for the inner nodes.
+template <class Body> DEVICE void for_inner(const Level &l, const Team &team, Body body)
+{
+    index_t first, last;
+    share(l, team, first, last);
+    for (index_t i = first; i < last; i++)
+        for (index_t j = 1; j < l.ny - 1; j++)
+#pragma omp simd
+            for (index_t k = 1; k < l.nz - 1; k++)
+                body(l.row(i, j) + k, i, j, k);
+}
+
+// Write the sum of what body(at) returns over the inner nodes of each plane to sums.
+template <class Body> DEVICE void sum_inner(const Level &l, const Team &team, double *sums, Body body)
+{
+    index_t first, last;
+    share(l, team, first, last);
+    for (index_t i = first; i < last; i++) {
+        double total = 0;
+        for (index_t j = 1; j < l.ny - 1; j++) {
+            const index_t row = l.row(i, j);
+            float part = 0;
+#pragma omp simd reduction(+ : part)
+            for (index_t k = 1; k < l.nz - 1; k++)
+                part += body(row + k);
+            total += part;
+        }
+        sums[i] = total;
+    }
+}
+
+// The sum over all planes.
+DEVICE double sum_of(const Level &l, const Team &, const double *sums)
+{
+    double total = 0;
+    for (index_t i = 0; i < l.nx; i++)
+        total += sums[i];
+    return total;
+}
+
+// Whether colours alternate along the whole of a plane, so that its inner rows can be processed as one run of nodes, with
+// the face nodes between rows. The last vector may extend into the last row, which is a face.
+DEVICE bool alternates(const Level &l) { return l.nz >= FLOATS && l.nz % 2; }
 
 DEVICE floats vector_around(const Level &l, index_t at)
 {
@@ -61,7 +300,7 @@ template <int COUNT> DEVICE void relax(const Level &l, index_t first)
 // Solve for the nodes of a colour in a plane.
 static void smooth_plane(const Level &l, index_t i, int colour)
 {
-    if (!l.alternates()) {
+    if (!alternates(l)) {
         for (index_t j = 1; j < l.ny - 1; j++)
             for (index_t at = l.row(i, j) + 1 + (i + j + 1 + colour) % 2; at < l.row(i, j) + l.nz - 1; at += 2)
                 l.u[at] = (l.f[at] + around(l, at)) * l.d[at];
@@ -78,7 +317,7 @@ static void smooth_plane(const Level &l, index_t i, int colour)
 // Solve for the nodes of colour 0 in a plane where all others are 0.
 static void start_plane(const Level &l, index_t i)
 {
-    if (!l.alternates()) {
+    if (!alternates(l)) {
         for (index_t j = 1; j < l.ny - 1; j++)
             for (index_t k = 1, at = l.row(i, j) + 1; k < l.nz - 1; k++, at++)
                 l.u[at] = (i + j + k) % 2 ? 0 : l.f[at] * l.d[at];
@@ -88,14 +327,22 @@ static void start_plane(const Level &l, index_t i)
         store(l.u + at, even_places() ? load<floats>(l.f + at) * load<floats>(l.d + at) : floats{});
 }
 
+// Room for the residual of three planes, 0 at first.
+struct ThreePlanes {
+    float *values;
+    ThreePlanes(const Level &l) : values((float *)calloc(3 * l.plane(), sizeof(float))) {}
+    ~ThreePlanes() { free(values); }
+    ThreePlanes(const ThreePlanes &) = delete;
+};
+
 // Write the residual of a plane just after solving for the nodes of colour 1, where it is 0.
 static void residual_plane(const Level &l, index_t i, float *out)
 {
     const index_t begin = l.row(i, 0);
-    if (!l.alternates()) {
+    if (!alternates(l)) {
         for (index_t j = 1; j < l.ny - 1; j++)
             for (index_t k = 1, at = l.row(i, j) + 1; k < l.nz - 1; k++, at++)
-                out[at - begin] = (i + j + k) % 2 ? 0 : l.f[at] + around(l, at) - l.u[at] / l.d[at];
+                out[at - begin] = (i + j + k) % 2 ? 0 : rest(l, at);
         return;
     }
     for (index_t at = l.row(i, 1) + (i + 1) % 2; at < l.row(i, l.ny - 1); at += FLOATS) {
@@ -165,20 +412,14 @@ static bool smooth_ends(const Level &l, index_t first, index_t last, int steps, 
     return team.meet();
 }
 
-// A thread's share of the inner planes.
-DEVICE void share(const Level &l, const Team &team, index_t &first, index_t &last)
-{
-    team.part(l.nx - 2, first, last);
-    first++;
-    last++;
-}
-
 // Smooth u, which is 0 at first, in two sweeps, and write weighted sums of the residual to the coarse level.
 //
 // All steps are done in one pass over planes, each step one plane behind the previous one, so that data are still in the
-// cache; `planes` (3, ny, nz) is scratch.
-static bool go_down(const Level &l, const Level &coarse, float *planes, const Team &team)
+// cache.
+static bool go_down(const Level &l, const Level &coarse, const Team &team)
 {
+    const ThreePlanes scratch(l);
+    float *planes = scratch.values;
     const int steps = 2 * SMOOTHINGS - 1, end = steps + 1;
     index_t first, last;
     share(l, team, first, last);
@@ -223,63 +464,11 @@ static bool go_up(const Level &coarse, const Level &l, const Team &team)
     return smooth_ends(l, first, last, steps, team);
 }
 
-struct Gradients {
-    const index_t *shapes, *offsets;  // (levels, 3), and (levels + 1,) in arrays of all levels; the finest is separate
-    const float *x, *y, *z, *d;       // finest level
-    const float *coarse_x, *coarse_y, *coarse_z, *coarse_d;
-    float *u, *f, *coarse_u, *coarse_f;  // f is the residual; the coarse levels of both are scratch
-    const float *k2;                  // contribution of the ions to the diagonal, on the finest level
-    float *direction, *w;             // finest level; the faces of direction are 0; w is changed
-    float *planes;                    // (workers, 3, ny, nz) scratch
-    double *sums;                     // (3, nx) scratch, 0 at first
-    index_t *iterations;              // (2,) their number, and whether they reduced the residual so far
-    index_t levels, max_iterations;
-    double tolerance;                 // factor by which the residual is to be reduced
-};
-
-DEVICE Level level_of(const Gradients &args, index_t n)
+// Solve for the nodes of a colour, on one thread.
+static void smooth_level(const Level &l, int colour, const Team &)
 {
-    const index_t *shape = args.shapes + 3 * n, at = n ? args.offsets[n] - args.offsets[1] : 0;
-    if (n == 0)
-        return {shape[0], shape[1], shape[2], args.x, args.y, args.z, args.d, args.u, args.f};
-    return {shape[0], shape[1], shape[2], args.coarse_x + at, args.coarse_y + at, args.coarse_z + at,
-            args.coarse_d + at, args.coarse_u + at, args.coarse_f + at};
-}
-
-// Apply one V cycle to f and write the result to u. The first thread alone computes the small levels.
-static bool apply_cycle(const Gradients &args, const Team &team)
-{
-    const index_t coarsest = args.levels - 1;
-    const Team alone = {0, 1, team.shared};
-    index_t small = 0;
-    while (small < coarsest && args.offsets[small + 1] - args.offsets[small] >= SMALL_LEVEL)
-        small++;
-    float *planes = args.planes + 3 * args.shapes[1] * args.shapes[2] * team.worker;
-    for (index_t n = 0; n < coarsest && (n < small || team.worker == 0); n++) {
-        const Level l = level_of(args, n);
-        for (index_t at = 0; at < 3 * l.plane(); at++)
-            planes[at] = 0;
-        if (!go_down(l, level_of(args, n + 1), planes, n < small ? team : alone))
-            return false;
-    }
-    if (team.worker == 0) {
-        const Level l = level_of(args, coarsest);
-        for (index_t at = 0; at < l.nx * l.plane(); at++)
-            l.u[at] = 0;
-        for (int sweep = 0; sweep < 2 * COARSEST_SWEEPS; sweep++)
-            for (int half = 0; half < 2; half++)
-                for (index_t i = 1; i < l.nx - 1; i++)
-                    smooth_plane(l, i, sweep < COARSEST_SWEEPS ? half : 1 - half);
-    }
-    for (index_t n = coarsest - 1; n >= 0; n--) {
-        if (n >= small && team.worker)
-            continue;
-        if (n == small - 1 && !team.meet())
-            return false;
-        if (!go_up(level_of(args, n + 1), level_of(args, n), n < small ? team : alone))
-            return false;
-    }
-    return small || team.meet();
+    for (index_t i = 1; i < l.nx - 1; i++)
+        smooth_plane(l, i, colour);
 }
 
 // Reset the faces of a plane, which vectors have overwritten, to 0.
@@ -292,25 +481,22 @@ DEVICE void clear_faces(const Level &l, index_t i, float *values)
 }
 
 // Write the operator applied to p in a plane to q; return the sum of p q in it.
-static double apply_plane(const Level &l, index_t i, const float *p, const float *k2, float *q)
+static double apply_plane(const Level &l, index_t i, const float *p, const float *added, float *q)
 {
     const index_t sx = l.plane(), sy = l.nz;
     if (l.nz < FLOATS) {
         double total = 0;
         for (index_t j = 1; j < l.ny - 1; j++)
             for (index_t at = l.row(i, j) + 1; at < l.row(i, j) + l.nz - 1; at++) {
-                const float c = p[at];
-                q[at] = l.x[at] * (c - p[at + sx]) + l.x[at - sx] * (c - p[at - sx]) + l.y[at] * (c - p[at + sy])
-                    + l.y[at - sy] * (c - p[at - sy]) + l.z[at] * (c - p[at + 1]) + l.z[at - 1] * (c - p[at - 1])
-                    + k2[at] * c;
-                total += q[at] * c;
+                q[at] = outflow(l, at, p, added);
+                total += q[at] * p[at];
             }
         return total;
     }
     floats sums = {};
     for (index_t at = l.row(i, 1); at < l.row(i, l.ny - 1); at += FLOATS) {
         const floats c = load<floats>(p + at);
-        floats total = load<floats>(k2 + at) * c;
+        floats total = load<floats>(added + at) * c;
         total += load<floats>(l.x + at) * (c - load<floats>(p + at + sx));
         total += load<floats>(l.x + at - sx) * (c - load<floats>(p + at - sx));
         total += load<floats>(l.y + at) * (c - load<floats>(p + at + sy));
@@ -339,182 +525,36 @@ DEVICE void update_direction(const Level &l, index_t i, float beta, const float 
     }
 }
 
-// Write the sum of a b in each of a range of planes to sums.
-DEVICE void sum_products(const Level &l, index_t first, index_t last, const float *a, const float *b, double *sums)
+// Replace the direction p by z + beta p, where z is in q, and write the operator applied to p to q and the sums of p q.
+static bool turn(const Level &l, const Team &team, float beta, const float *added, float *p, float *q, double *sums)
 {
-    for (index_t i = first; i < last; i++) {
-        double total = 0;
-        for (index_t j = 1; j < l.ny - 1; j++) {
-            const float *aj = a + l.row(i, j), *bj = b + l.row(i, j);
-            float part = 0;
-#pragma omp simd reduction(+ : part)
-            for (index_t k = 1; k < l.nz - 1; k++)
-                part += aj[k] * bj[k];
-            total += part;
-        }
-        sums[i] = total;
-    }
-}
-
-// Take a step along p; write the sum of squares of the residual in each plane to sums.
-DEVICE void advance(const Level &l, index_t first, index_t last, float step, const float *p, const float *q, float *w,
-                    double *sums)
-{
-    for (index_t i = first; i < last; i++) {
-        double total = 0;
-        for (index_t j = 1; j < l.ny - 1; j++) {
-            const index_t row = l.row(i, j);
-            const float *pj = p + row, *qj = q + row;
-            float *wj = w + row, *rj = l.f + row, part = 0;
-#pragma omp simd reduction(+ : part)
-            for (index_t k = 1; k < l.nz - 1; k++) {
-                wj[k] += step * pj[k];
-                const float value = rj[k] - step * qj[k];
-                rj[k] = value;
-                part += value * value;
-            }
-            total += part;
-        }
-        sums[i] = total;
-    }
-}
-
-DEVICE double sum_of(const double *sums, index_t count)
-{
-    double total = 0;
-    for (index_t i = 0; i < count; i++)
-        total += sums[i];
-    return total;
-}
-
-// Add to w the correction that reduces the residual f by the factor `tolerance`.
-TEAM_KERNEL(solve_gradients, Gradients, team)
-{
-    const Level l = level_of(args, 0);
-    const float *k2 = args.k2;
-    float *p = args.direction, *q = args.u;
-    double *norms = args.sums, *products = args.sums + l.nx, *energies = args.sums + 2 * l.nx, before = 0;
     index_t first, last;
     share(l, team, first, last);
-    sum_products(l, first, last, l.f, l.f, norms);
+    // one pass over planes: z is read before q is written
+    for (index_t i = first; i < last; i++) {
+        update_direction(l, i, beta, q, p);
+        if (first < i - 1)
+            sums[i - 1] = apply_plane(l, i - 1, p, added, q);
+    }
     if (!team.meet())
-        return;
-    const double goal = sum_of(norms, l.nx) * args.tolerance * args.tolerance;
-    for (index_t count = 0; count < args.max_iterations; count++) {
-        if (!apply_cycle(args, team))
-            return;
-        sum_products(l, first, last, l.f, q, products);
-        if (!team.meet())
-            return;
-        const double now = sum_of(products, l.nx);
-        if (!(now > 0) || !isfinite(now))
-            return;
-        // one pass over planes; q may be the same array as the cycle's result, because that is read before q is written
-        for (index_t i = first; i < last; i++) {
-            update_direction(l, i, (float)(count ? now / before : 0), q, p);
-            if (first < i - 1)
-                energies[i - 1] = apply_plane(l, i - 1, p, k2, q);
-        }
-        before = now;
-        if (!team.meet())
-            return;
-        energies[first] = apply_plane(l, first, p, k2, q);
-        if (last - 1 != first)
-            energies[last - 1] = apply_plane(l, last - 1, p, k2, q);
-        if (!team.meet())
-            return;
-        advance(l, first, last, (float)(now / sum_of(energies, l.nx)), p, q, args.w, norms);
-        if (!team.meet())
-            return;
-        if (team.worker == 0)
-            args.iterations[0] = count + 1;
-        if (sum_of(norms, l.nx) <= goal) {
-            if (team.worker == 0)
-                args.iterations[1] = 1;
-            return;
-        }
-    }
+        return false;
+    sums[first] = apply_plane(l, first, p, added, q);
+    if (last - 1 != first)
+        sums[last - 1] = apply_plane(l, last - 1, p, added, q);
+    return team.meet();
 }
 
-struct Coarsening {
-    const float *fine;  // conductances of edges along an axis, (fine_shape)
-    float *coarse;      // (shape)
-    index_t fine_shape[3], shape[3];
-    int axis;
-};
-
-DEVICE index_t clamped(index_t place, index_t count) { return place < 0 ? 0 : place > count - 1 ? count - 1 : place; }
-DEVICE float in_series(float first, float second) { return first * second / (first + second); }
-
-// Two fine edges are in series along a coarse one; this is averaged with weights over the neighbouring parallel edges.
-KERNEL(coarsen_conductances, Coarsening, i)
+static void compute_rest(const Equation &args, const Level &l, const Team &team)
 {
-    const index_t ax = args.axis == 0, ay = args.axis == 1, az = args.axis == 2, *n = args.fine_shape;
-    const index_t step = (ax * n[1] + ay) * n[2] + az;
-    if (i >= args.shape[0] - ax)
+    if (l.nz < FLOATS || args.kinds) {
+        for_inner(l, team, [&](index_t at, index_t, index_t, index_t) { l.f[at] = exact_rest(args, l, at); });
         return;
-    for (index_t j = 0; j < args.shape[1] - ay; j++) {
-        float *coarse = args.coarse + (i * args.shape[1] + j) * args.shape[2];
-        const index_t count = args.shape[2] - az;
-        for (index_t k = 0; k < count; k++)
-            coarse[k] = 0;
-        for (int s = -1; s < 2; s++)
-            for (int t = -1; t < 2; t++) {
-                const index_t a = clamped(2 * i + (ax ? 0 : s), n[0]), b = clamped(2 * j + (ay ? 0 : ax ? s : t), n[1]);
-                const index_t shift = az ? 0 : t;
-                const float *row = args.fine + (a * n[1] + b) * n[2];
-                const float weight = 0.125f * (s ? 1.0f : 2.0f) * (t ? 1.0f : 2.0f);
-                coarse[0] += weight * in_series(row[clamped(shift, n[2])], row[clamped(shift, n[2]) + step]);
-#pragma omp simd
-                for (index_t k = 1; k < count - 1; k++)
-                    coarse[k] += weight * in_series(row[2 * k + shift], row[2 * k + shift + step]);
-                const index_t last = clamped(2 * (count - 1) + shift, n[2]);
-                if (count > 1)
-                    coarse[count - 1] += weight * in_series(row[last], row[last + step]);
-            }
     }
-}
-
-struct Diagonal {
-    const float *x, *y, *z;   // conductances of the level
-    const float *k2;          // ions on the finest level, every `step` nodes of which is one of this level
-    float *d;                 // the inverse diagonal
-    index_t shape[3], fine_shape[3], step;
-};
-
-KERNEL(invert_diagonal, Diagonal, i)
-{
-    const index_t *n = args.shape, sx = n[1] * n[2], sy = n[2], step = args.step;
-    if (i < 1 || i >= n[0] - 1)
-        return;
-    const float factor = (float)(step * step);
-    for (index_t j = 1; j < n[1] - 1; j++) {
-        const float *ions = args.k2 + (i * step * args.fine_shape[1] + j * step) * args.fine_shape[2];
-        for (index_t k = 1; k < n[2] - 1; k++) {
-            const index_t at = i * sx + j * sy + k;
-            args.d[at] = 1.0f / (args.x[at] + args.x[at - sx] + args.y[at] + args.y[at - sy] + args.z[at]
-                                 + args.z[at - 1] + factor * ions[k * step]);
-        }
-    }
-}
-
-struct Residual {
-    const float *w, *x, *y, *z, *k2, *sources;
-    const double *ions;   // (kinds, 2) valences and shares of the ionic strength, for the full equation
-    float *out;
-    double *sums;         // (nx,) for the sums of squares
-    index_t shape[3], kinds;
-};
-
-// Write the residual of w, summed in float64, to a plane of out.
-KERNEL(compute_residual, Residual, i)
-{
-    const Level l = {args.shape[0], args.shape[1], args.shape[2], args.x, args.y, args.z, nullptr, nullptr, nullptr};
     const index_t sx = l.plane(), sy = l.nz;
     const float *w = args.w;
-    if (i < 1 || i >= l.nx - 1)
-        return;
-    if (l.nz >= FLOATS && !args.kinds) {
+    index_t first, last;
+    share(l, team, first, last);
+    for (index_t i = first; i < last; i++) {
         for (index_t at = l.row(i, 1); at < l.row(i, l.ny - 1); at += DOUBLES) {
             const doubles c = widen(load<half_floats>(w + at));
             doubles total = widen(load<half_floats>(args.sources + at)) - widen(load<half_floats>(args.k2 + at)) * c;
@@ -524,43 +564,198 @@ KERNEL(compute_residual, Residual, i)
             total += widen(load<half_floats>(l.y + at - sy)) * (widen(load<half_floats>(w + at - sy)) - c);
             total += widen(load<half_floats>(l.z + at)) * (widen(load<half_floats>(w + at + 1)) - c);
             total += widen(load<half_floats>(l.z + at - 1)) * (widen(load<half_floats>(w + at - 1)) - c);
-            store(args.out + at, narrow(total));
+            store(l.f + at, narrow(total));
         }
-        clear_faces(l, i, args.out);
-        return;
-    }
-    for (index_t j = 1; j < l.ny - 1; j++)
-        for (index_t at = l.row(i, j) + 1; at < l.row(i, j) + l.nz - 1; at++) {
-            const double c = w[at];
-            double total = l.x[at] * (w[at + sx] - c) + l.x[at - sx] * (w[at - sx] - c) + l.y[at] * (w[at + sy] - c)
-                + l.y[at - sy] * (w[at - sy] - c) + l.z[at] * (w[at + 1] - c) + l.z[at - 1] * (w[at - 1] - c);
-            double charge = args.kinds ? 0 : c;
-            for (index_t n = 0; args.k2[at] > 0 && n < args.kinds; n++)
-                charge -= args.ions[2 * n + 1] / args.ions[2 * n] * exp(fmin(50, -args.ions[2 * n] * c));
-            args.out[at] = (float)(total + args.sources[at] - args.k2[at] * charge);
-        }
-}
-
-// Write the sum of the squares of the residual in an inner plane to sums.
-KERNEL(sum_squares, Residual, i)
-{
-    const Level l = {args.shape[0], args.shape[1], args.shape[2], nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
-    if (i >= 1 && i < l.nx - 1)
-        sum_products(l, i, i + 1, args.out, args.out, args.sums);
-}
-
-// Write the derivative of the ions' term of the full equation to a plane of out.
-KERNEL(compute_slope, Residual, i)
-{
-    const index_t plane = args.shape[1] * args.shape[2];
-    for (index_t at = i * plane; at < (i + 1) * plane; at++) {
-        double total = 0;
-        for (index_t n = 0; args.k2[at] > 0 && n < args.kinds; n++)
-            total += args.ions[2 * n + 1] * exp(fmin(50, -args.ions[2 * n] * args.w[at]));
-        args.out[at] = (float)(args.k2[at] * total);
+        clear_faces(l, i, l.f);
     }
 }
 #endif
+
+// Apply one V cycle to f and write the result to u. The first worker alone computes the small levels.
+DEVICE bool apply_cycle(const Equation &args, const Team &team)
+{
+    const index_t coarsest = args.levels - 1;
+    const Team alone = {0, 1, team.shared};
+    index_t small = 0;
+    while (small < coarsest && level_of(args, small).nx * level_of(args, small).plane() >= SMALL_LEVEL)
+        small++;
+    for (index_t n = 0; n < coarsest && (n < small || team.worker == 0); n++)
+        if (!go_down(level_of(args, n), level_of(args, n + 1), n < small ? team : alone))
+            return false;
+    if (team.worker == 0) {
+        const Level l = level_of(args, coarsest);
+        for_inner(l, alone, [=](index_t at, index_t, index_t, index_t) { l.u[at] = 0; });
+        for (int sweep = 0; sweep < 2 * COARSEST_SWEEPS; sweep++)
+            for (int half = 0; half < 2; half++) {
+                if (!alone.meet())
+                    return false;
+                smooth_level(l, sweep < COARSEST_SWEEPS ? half : 1 - half, alone);
+            }
+        if (!alone.meet())
+            return false;
+    }
+    for (index_t n = coarsest - 1; n >= 0; n--) {
+        if (n >= small && team.worker)
+            continue;
+        if (n == small - 1 && !team.meet())
+            return false;
+        if (!go_up(level_of(args, n + 1), level_of(args, n), n < small ? team : alone))
+            return false;
+    }
+    return small || team.meet();
+}
+
+// Add to w the correction that reduces the residual f until the sum of its squares is within the limit.
+TEAM_KERNEL(solve_gradients, Equation, team)
+{
+    const Level l = level_of(args, 0);
+    float *p = args.direction, *q = args.u, *w = args.w, *f = args.f;
+    double *norms = args.sums, *products = norms + args.parts, *energies = products + args.parts;
+    for (index_t count = args.begin; count < args.end; count++) {
+        if (!apply_cycle(args, team))
+            return;
+        sum_inner(l, team, products, [=](index_t at) { return f[at] * q[at]; });
+        if (!team.meet())
+            return;
+        const double now = sum_of(l, team, products);
+        if (!(now > 0) || !isfinite(now)) {
+            if (team.leads()) {
+                args.state[1] = INFINITY;
+                args.state[2] = (double)count;
+            }
+            return;
+        }
+        if (!turn(l, team, (float)(count ? now / args.state[0] : 0), args.added, p, q, energies))
+            return;
+        const float step = (float)(now / sum_of(l, team, energies));
+        sum_inner(l, team, norms, [=](index_t at) {
+            w[at] += step * p[at];
+            const float value = f[at] - step * q[at];
+            f[at] = value;
+            return value * value;
+        });
+        if (!team.meet())
+            return;
+        const double squares = sum_of(l, team, norms);
+        if (team.leads()) {
+            args.state[0] = now;
+            args.state[1] = squares;
+            args.state[2] = (double)(count + 1);
+        }
+        if (squares <= args.limit)
+            return;
+    }
+}
+
+// Write the residual of w to f, and the sums of its squares.
+TEAM_KERNEL(compute_residual, Equation, team)
+{
+    const Level l = level_of(args, 0);
+    compute_rest(args, l, team);
+    const float *f = l.f;
+    sum_inner(l, team, args.sums, [=](index_t at) { return f[at] * f[at]; });  // which each thread wrote itself
+}
+
+// Write the sums of the squares of values.
+TEAM_KERNEL(sum_squares, Equation, team)
+{
+    const float *values = args.values;
+    sum_inner(level_of(args, 0), team, args.sums, [=](index_t at) { return values[at] * values[at]; });
+}
+
+// Compute the inverse diagonals of all levels, with the derivative of the ions' term at w for the full equation. On a
+// coarse level it is that at the finest node, scaled to a larger cell.
+TEAM_KERNEL(invert_diagonals, Equation, team)
+{
+    if (args.kinds) {
+        for_inner(level_of(args, 0), team, [&](index_t at, index_t, index_t, index_t) {
+            args.added[at] = args.k2[at] > 0 ? (float)(args.k2[at] * of_ions(args, args.w[at], true)) : 0;
+        });
+        if (!team.meet())
+            return;
+    }
+    const index_t ny = args.shapes[1], nz = args.shapes[2];
+    const float *added = args.added;
+    for (index_t n = 0; n < args.levels; n++) {
+        const Level l = level_of(args, n);
+        float *d = n ? args.coarse_d + args.starts[n] : args.d;
+        const index_t sx = l.plane(), sy = l.nz, step = 1 << n;
+        const float factor = (float)(step * step);
+        for_inner(l, team, [=](index_t at, index_t i, index_t j, index_t k) {
+            d[at] = 1.0f / (l.x[at] + l.x[at - sx] + l.y[at] + l.y[at - sy] + l.z[at] + l.z[at - 1]
+                            + factor * added[(i * step * ny + j * step) * nz + k * step]);
+        });
+    }
+}
+
+DEVICE index_t clamped(index_t place, index_t count) { return place < 0 ? 0 : place > count - 1 ? count - 1 : place; }
+DEVICE float in_series(float first, float second) { return first * second / (first + second); }
+
+// Write the conductances of the coarse edges along an axis. Two fine edges are in series along a coarse one; this is
+// averaged with weights over the neighbouring parallel edges.
+#ifdef __CUDACC__
+DEVICE void coarsen(const float *fine, float *out, const index_t *n, const index_t *shape, int axis,
+                           const Team &team)
+{
+    const index_t ax = axis == 0, ay = axis == 1, az = axis == 2, step = (ax * n[1] + ay) * n[2] + az;
+    for (index_t at = team.thread(); at < shape[0] * shape[1] * shape[2]; at += team.threads()) {
+        const Node place = find_node(at, shape[1], shape[2]);
+        const index_t i = place.i, j = place.j, k = place.k;
+        float total = 0;
+        if (i < shape[0] - ax && j < shape[1] - ay && k < shape[2] - az)
+            for (int s = -1; s < 2; s++)
+                for (int t = -1; t < 2; t++) {
+                    const index_t a = clamped(2 * i + (ax ? 0 : s), n[0]), b = clamped(2 * j + (ay ? 0 : ax ? s : t), n[1]);
+                    const float *edge = fine + (a * n[1] + b) * n[2] + clamped(2 * k + (az ? 0 : t), n[2]);
+                    total += 0.125f * (s ? 1.0f : 2.0f) * (t ? 1.0f : 2.0f) * in_series(edge[0], edge[step]);
+                }
+        out[at] = total;
+    }
+}
+#else
+static void coarsen(const float *fine, float *out, const index_t *n, const index_t *shape, int axis, const Team &team)
+{
+    const index_t ax = axis == 0, ay = axis == 1, az = axis == 2, step = (ax * n[1] + ay) * n[2] + az;
+    index_t first, last;
+    team.part(shape[0] - ax, first, last);
+    for (index_t i = first; i < last; i++)
+        for (index_t j = 0; j < shape[1] - ay; j++) {
+            float *coarse = out + (i * shape[1] + j) * shape[2];
+            const index_t count = shape[2] - az;
+            for (index_t k = 0; k < count; k++)
+                coarse[k] = 0;
+            for (int s = -1; s < 2; s++)
+                for (int t = -1; t < 2; t++) {
+                    const index_t a = clamped(2 * i + (ax ? 0 : s), n[0]);
+                    const index_t b = clamped(2 * j + (ay ? 0 : ax ? s : t), n[1]);
+                    const index_t shift = az ? 0 : t;
+                    const float *row = fine + (a * n[1] + b) * n[2];
+                    const float weight = 0.125f * (s ? 1.0f : 2.0f) * (t ? 1.0f : 2.0f);
+                    coarse[0] += weight * in_series(row[clamped(shift, n[2])], row[clamped(shift, n[2]) + step]);
+#pragma omp simd
+                    for (index_t k = 1; k < count - 1; k++)
+                        coarse[k] += weight * in_series(row[2 * k + shift], row[2 * k + shift + step]);
+                    const index_t last = clamped(2 * (count - 1) + shift, n[2]);
+                    if (count > 1)
+                        coarse[count - 1] += weight * in_series(row[last], row[last + step]);
+                }
+        }
+}
+#endif
+
+// Compute the conductances of all coarse levels.
+TEAM_KERNEL(coarsen_conductances, Equation, team)
+{
+    for (index_t n = 1; n < args.levels; n++) {
+        const Level fine = level_of(args, n - 1);
+        const index_t *shape = args.shapes + 3 * n, at = args.starts[n];
+        coarsen(fine.x, args.coarse_x + at, shape - 3, shape, 0, team);
+        coarsen(fine.y, args.coarse_y + at, shape - 3, shape, 1, team);
+        coarsen(fine.z, args.coarse_z + at, shape - 3, shape, 2, team);
+        if (!team.meet())
+            return;
+    }
+}
 
 struct Change {
     const float *change, *k2;   // (shape)

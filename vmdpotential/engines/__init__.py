@@ -59,7 +59,7 @@ SOFT_CORE = 0.01
 
 
 #: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
-#: direction and cycle of :class:`Multigrid` with its coarse levels; the ions' term, the solution and the potential of
+#: direction and cycle of multigrid with its coarse levels; the ions' term, the solution and the potential of
 #: the charges; and the coarse lattice.
 MULTIGRID_BYTES = 66
 
@@ -209,23 +209,6 @@ class PreparedPoints(Protocol):
         """
 
 
-class Multigrid(Protocol):
-    """The Poisson-Boltzmann equation on a lattice, with all levels of multigrid; its arrays are the engine's."""
-
-    @property
-    def edges(self) -> tuple[Any, Any, Any]:
-        """The conductances (nx, ny, nz) float32 of the edges from each node along an axis."""
-
-    def solve(self, w: Any, sources: Any, tolerance: float) -> int:
-        """Replace w (nx, ny, nz), whose faces are the boundary, by the solution; return how many iterations that took.
-
-        `sources` (nx, ny, nz) flow into nodes; `tolerance` is the norm of the residual over that of the first one.
-        """
-
-    def release(self) -> None:
-        """Free memory that the next solution allocates again."""
-
-
 class Engine:
     """The interface of every engine; arrays are float64, returned potentials are in e/A.
 
@@ -313,6 +296,18 @@ class Engine:
 
         launch(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
 
+    def team_size(self, most: tuple[int, int]) -> int:
+        """Return the number of workers for :meth:`launch_team`: up to so many threads of a CPU, or blocks of a GPU."""
+        from vmdpotential.kernels import threads
+
+        return max(1, min(threads.count(), most[0]))
+
+    def launch_team(self, kernel: Kernel, workers: int, /, **values: Any) -> None:
+        """Run a TEAM_KERNEL (kernel.h), whose workers wait for each other, with its arguments by name."""
+        from vmdpotential.kernels.launch import launch_team
+
+        launch_team(kernel, workers, **values)
+
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run."""
         return get_engine("cpu").prepare(work)
@@ -336,15 +331,6 @@ class Engine:
         positions counts once. A distance of exactly 0 counts.
         """
         return get_engine("cpu").count_distances(positions, others, cell, reach, bins)
-
-    def multigrid(self, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> Multigrid:
-        """Return the equation div(eps grad w) - k2 w = -sources on a lattice, or the full one, ready to be solved.
-
-        `x`, `y` and `z` (nx, ny, nz), arrays of the engine, are the conductances of the edges from each node along an
-        axis, `k2` what ions add, and `ions` (I, 2) their valences and shares of the ionic strength for the full
-        equation, else none. The numbers of nodes less one are multiples of 2 to the power of `levels` less one.
-        """
-        return get_engine("cpu").multigrid(x, y, z, k2, ions, levels)
 
 
 def with_transforms(engine: Engine) -> Engine:

@@ -4,7 +4,8 @@
 //   KERNEL(name, Arguments, i) { ... }               one element; both engines
 //   RANGE_KERNEL(name, Arguments, first, last) { }   elements from first to last; on CPUs, next to the KERNEL of that
 //                                                    name for GPUs, where both must differ
-//   TEAM_KERNEL(name, Arguments, team) { }           all threads together; on CPUs, with barriers (team.meet())
+//   TEAM_KERNEL(name, Arguments, team) { }           all workers together, with barriers (team.meet()): threads of a CPU, or
+//                                                    blocks of a GPU that run at once; both engines
 //   BLOCK_KERNEL(name, Arguments) { }                on GPUs, next to the RANGE_KERNEL of that name: a thread of blocks of
 //                                                    128, which may share memory; `count` is the number of elements
 //   NODE_KERNEL(name, Arguments, extent, i, j, k) {} one node of a lattice of the shape args.extent; both engines. The
@@ -25,6 +26,7 @@ typedef long long index_t;
 #ifdef __CUDACC__
 
 #define DEVICE __device__ __forceinline__
+#define MEMBER __device__ __forceinline__  // of functions of structs
 #define BLOCK_THREADS 128
 #define BLOCK_KERNEL(name, Arguments) \
     extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) name(const Arguments args, index_t count)
@@ -78,6 +80,64 @@ DEVICE Node find_node(index_t at, index_t ny, index_t nz)
     }                                                                                              \
     DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k, double *joined)
 
+#define TEAM_THREADS 1024
+
+// Blocks of one launch, at most one for each multiprocessor, so that all of them run at once.
+struct Team {
+    int worker, workers;
+    unsigned *shared;  // 0 at first: how often blocks came to a barrier
+
+    // Threads of all blocks, and this one's place among them.
+    MEMBER index_t threads() const { return (index_t)workers * TEAM_THREADS; }
+    MEMBER index_t thread() const { return (index_t)worker * TEAM_THREADS + threadIdx.x; }
+
+    // Whether this is the one thread that writes results of all.
+    MEMBER bool leads() const { return worker == 0 && threadIdx.x == 0; }
+
+    // Wait until all threads of all blocks are here, with what they have written; return whether they go on.
+    MEMBER bool meet() const
+    {
+        __syncthreads();
+        if (workers == 1)
+            return true;
+        if (threadIdx.x == 0) {
+            __threadfence();
+            const unsigned arrived = atomicAdd(shared, 1u), all = (arrived / workers + 1) * workers;
+            const long long start = clock64();
+            while (*(volatile unsigned *)shared < all)
+                if (clock64() - start > 1LL << 36)  // half a minute: an error is better than to wait for ever
+                    __trap();
+            __threadfence();
+        }
+        __syncthreads();
+        return true;
+    }
+
+    // The sum of the numbers of this block's threads, in all of them.
+    MEMBER double sum(double own) const
+    {
+        __shared__ double parts[TEAM_THREADS];
+        parts[threadIdx.x] = own;
+        for (int half = TEAM_THREADS / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (threadIdx.x < half)
+                parts[threadIdx.x] += parts[threadIdx.x + half];
+        }
+        __syncthreads();
+        const double total = parts[0];
+        __syncthreads();
+        return total;
+    }
+};
+
+#define TEAM_KERNEL(name, Arguments, team)                                                         \
+    DEVICE void name##_team(const Arguments &args, const Team &team);                              \
+    extern "C" __global__ void __launch_bounds__(TEAM_THREADS) name(const Arguments args, index_t shared) \
+    {                                                                                              \
+        name##_team(args, Team{(int)blockIdx.x, (int)gridDim.x, (unsigned *)shared});              \
+    }                                                                                              \
+    DEVICE void name##_team(const Arguments &args, const Team &team)
+
 DEVICE float inverse_root(float x) { return rsqrtf(x); }
 DEVICE double inverse_root(double x) { return rsqrt(x); }
 
@@ -98,6 +158,7 @@ extern "C" __declspec(dllimport) int __stdcall SwitchToThread(void);
 #endif
 
 #define DEVICE static inline __attribute__((always_inline))
+#define MEMBER inline __attribute__((always_inline))
 #if defined(_WIN32)
 #define EXPORTED extern "C" __declspec(dllexport)
 #else
@@ -178,6 +239,9 @@ struct Team {
             spins < 100 ? pause() : yield();
         return !stopped();
     }
+
+    // Whether this is the one thread that writes results of all.
+    bool leads() const { return worker == 0; }
 
     // Return this thread's part of range(total).
     void part(index_t total, index_t &first, index_t &last) const

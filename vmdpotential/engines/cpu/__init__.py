@@ -12,13 +12,11 @@ from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, PointSum, Prepared
-    from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
-Values = NDArray[np.float32]
 
 
 class CpuEngine(Engine):
@@ -61,12 +59,6 @@ class CpuEngine(Engine):
         from vmdpotential.engines.cpu.pairs.distances import count_distances
 
         return count_distances(positions, others, cell, reach, bins)
-
-    def multigrid(self, x: Values, y: Values, z: Values, k2: Values, ions: Floats, levels: int) -> Multigrid:
-        """Return the Poisson-Boltzmann equation on a lattice, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cpu.continuum.multigrid import Multigrid
-
-        return Multigrid(x, y, z, k2, ions, levels)
 
 
 ENGINE = CpuEngine()

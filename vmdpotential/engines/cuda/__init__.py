@@ -21,7 +21,7 @@ from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Multigrid, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines import LatticeSum, PointSum, Prepared, PreparedPoints
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.kernels.launch import Kernel
@@ -136,6 +136,18 @@ class CudaEngine(Engine):
 
         launches.launch(kernel, count[1] if isinstance(count, tuple) else count, label, grain, **values)
 
+    def team_size(self, most: tuple[int, int]) -> int:
+        """Return the number of blocks of a team, at most one for each multiprocessor."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches.team_size(most[1])
+
+    def launch_team(self, kernel: Kernel, workers: int, /, **values: Any) -> None:
+        """Queue a TEAM_KERNEL, see :class:`vmdpotential.engines.Engine`."""
+        from vmdpotential.engines.cuda import launches
+
+        launches.launch_team(kernel, workers, **values)
+
     def prepare(self, work: LatticeSum) -> Prepared:
         """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`.
 
@@ -181,13 +193,6 @@ class CudaEngine(Engine):
         from vmdpotential.engines.cuda.clusters import count_distances
 
         return count_distances(positions, others, cell, reach, bins)
-
-    def multigrid(self, x: DeviceArray, y: DeviceArray, z: DeviceArray, k2: DeviceArray, ions: Floats,
-                  levels: int) -> Multigrid:
-        """Return the Poisson-Boltzmann equation on a lattice, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.multigrid import CudaMultigrid
-
-        return CudaMultigrid(x, y, z, k2, ions, levels)
 
 
 ENGINE = CudaEngine()

@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from vmdpotential.engines.cuda import copies, device, pinned
 from vmdpotential.kernels.launch import Kernel
 
-#: Threads of a block; kernels of blocks (BLOCK_KERNEL in kernel.h) count on it.
-THREADS = 128
+#: Threads of a block; kernels of blocks and of teams (BLOCK_KERNEL and TEAM_KERNEL in kernel.h) count on it.
+THREADS, TEAM_THREADS = 128, 1024
 
 
 class Flags(NamedTuple):
@@ -145,15 +145,32 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
     """
     if not count:
         return
-    arguments = kernel.arguments
     with _current() as gpu:
-        for name in arguments.arrays.keys() - arguments.results:
-            if isinstance(values.get(name), np.ndarray):
-                values[name] = _copied(gpu, values[name])
-        packed = arguments.pack(values, _address)
-        packed += bytes(-len(packed) % 8) + int(count).to_bytes(8, "little")
-        function = gpu.kernel(kernel.file.path, kernel.name, {}, "", len(packed))
-        function.prepared_call((-(-count // THREADS), 1, 1), (THREADS, 1, 1), packed)
+        _queue(gpu, kernel, values, int(count), -(-count // THREADS), THREADS)
+
+
+def team_size(most: int) -> int:
+    """Return how many blocks of a team, at most `most`, run at once: one for each multiprocessor has room."""
+    with _current() as gpu:
+        return max(1, min(gpu.multiprocessors, most))
+
+
+def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:
+    """Queue a TEAM_KERNEL (kernel.h) for so many blocks of :func:`team_size`, with arguments as in :func:`launch`."""
+    with _current() as gpu:
+        _queue(gpu, kernel, values, zeros(1, np.int64).address, workers, TEAM_THREADS)
+
+
+def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, blocks: int, threads: int) -> None:
+    """Queue a kernel, whose last argument is a whole number."""
+    arguments = kernel.arguments
+    for name in arguments.arrays.keys() - arguments.results:
+        if isinstance(values.get(name), np.ndarray):
+            values[name] = _copied(gpu, values[name])
+    packed = arguments.pack(values, _address)
+    packed += bytes(-len(packed) % 8) + last.to_bytes(8, "little")
+    gpu.kernel(kernel.file.path, kernel.name, {}, "", len(packed)).prepared_call(
+        (blocks, 1, 1), (threads, 1, 1), packed)
 
 
 def _address(array: DeviceArray) -> int:

@@ -1,0 +1,187 @@
+"""Multigrid for one lattice: conjugate gradients that are preconditioned by a cycle, see multigrid.cu."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.continuum.region import planes_at_once
+from vmdpotential.engines import Engine
+from vmdpotential.errors import TaskError
+from vmdpotential.kernels.launch import KernelFile
+from vmdpotential.progress import report
+
+Floats = NDArray[np.float64]
+
+KERNELS = KernelFile(Path(__file__).with_name("multigrid.cu"))
+
+#: Number of nodes below which one thread alone is faster than several that have to synchronise; the fewest planes for
+#: each thread of a CPU, and the fewest nodes for each block of a GPU.
+SMALL_LATTICE, PLANES, NODES = 90_000, 8, 1024
+
+#: Threads of a GPU that reduce a plane, as in kernel.h.
+BLOCK = 128
+
+#: Reduction of the residual by each round of conjugate gradients, and the limits of rounds and of iterations in each.
+GOAL, ROUNDS, ITERATIONS = 1e-4, 4, 60
+
+#: Nodes times iterations of one launch, which must not keep the GPU of a screen busy for a second.
+LARGEST_LAUNCH = 30_000_000
+
+#: Error of a node's value by rounding to float32, with a margin.
+ROUNDING = 1e-6
+
+#: Limit of the steps of Newton's method, and of the change of the potential by one step where ions are, kT/e.
+STEPS, LARGEST_CHANGE = 30, 3.0
+
+#: Arguments of kernels that do not need them.
+UNUSED: dict[str, Any] = {
+    **dict.fromkeys(("d", "u", "f", "coarse_d", "coarse_u", "coarse_f", "direction", "added", "w", "sources",
+                     "values")), "begin": 0, "end": 0, "limit": 0.0}
+
+
+class Multigrid:
+    """Solves div(eps grad w) - k2 w = -sources, or the same with the full equation's ions.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of all arrays, which are on one device.
+    x, y, z : (nx, ny, nz) float32
+        Conductances of the edges from each node along an axis; nodes minus one are multiples of 2 to the power of
+        `levels` minus one.
+    k2 : (nx, ny, nz) float32
+        Contribution of the ions to the diagonal.
+    ions : (I, 2) float64
+        Valence and share of the ionic strength of each kind of ions, for the full equation; none for the linear one.
+    levels : int
+    """
+
+    def __init__(self, engine: Engine, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> None:
+        shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
+        sizes = shapes.prod(1)
+        self.engine, self.shape, self.ions = engine, tuple(x.shape), ions
+        self._coarse = int(sizes[1:].sum())
+        planes, nodes = self.shape[0], int(sizes[0])
+        self._workers = engine.team_size((1 if nodes < SMALL_LATTICE else planes // PLANES, nodes // NODES))
+        parts = max(planes, self._workers)
+        self._arrays: dict[str, Any] = {
+            "shapes": engine.array(shapes), "starts": engine.array(np.cumsum([0, 0, *sizes[1:-1]])[:levels]),
+            "x": engine.array(x), "y": engine.array(y), "z": engine.array(z), "k2": engine.array(k2),
+            **{name: engine.zeros(self._coarse, np.float32) for name in ("coarse_x", "coarse_y", "coarse_z")},
+            "ions": engine.array(ions), "sums": engine.zeros((3, parts), np.float64),
+            "state": engine.zeros(3, np.float64), "levels": levels, "parts": parts, "kinds": len(ions)}
+        self._scratch: dict[str, Any] = {}
+        self._launch("coarsen_conductances")
+
+    @property
+    def edges(self) -> tuple[Any, Any, Any]:
+        """The conductances of the finest level."""
+        return self._arrays["x"], self._arrays["y"], self._arrays["z"]
+
+    def _launch(self, name: str, **values: Any) -> None:
+        """Run a kernel of multigrid.cu for the whole lattice."""
+        self.engine.launch_team(KERNELS[name], self._workers, **(UNUSED | self._arrays | self._scratch | values))
+
+    def _allocate(self) -> None:
+        """Allocate the arrays that only :meth:`solve` needs, unless they are."""
+        if self._scratch:
+            return
+        for name in "duf":
+            self._scratch |= {name: self.engine.zeros(self.shape, np.float32),
+                              f"coarse_{name}": self.engine.zeros(self._coarse, np.float32)}
+        self._scratch["direction"] = self.engine.zeros(self.shape, np.float32)
+        self._scratch["added"] = self.engine.zeros(self.shape, np.float32) if len(self.ions) else self._arrays["k2"]
+        if not len(self.ions):
+            self._launch("invert_diagonals")
+
+    def release(self) -> None:
+        """Free the arrays that only :meth:`solve` needs, so that another lattice can have theirs."""
+        self._scratch = {}
+
+    def solve(self, w: Any, sources: Any, tolerance: float) -> int:
+        """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
+
+        Parameters
+        ----------
+        w : (nx, ny, nz) float32
+        sources : (nx, ny, nz) float32
+            What flows into nodes.
+        tolerance : float
+            Norm of the residual, relative to that of the first residual or of the sources, whichever is larger.
+
+        Raises
+        ------
+        TaskError
+            When it does not converge.
+        """
+        self._allocate()
+        first, count = 0.0, 0
+        for step in range(STEPS if len(self.ions) else ROUNDS):
+            norm = self._residual(w, sources)
+            first = first or max(norm, self._norm(sources))
+            if not np.isfinite(norm):
+                break
+            if norm <= tolerance * first:
+                return count
+            goal = max(GOAL, 0.5 * tolerance * first / norm)
+            if not len(self.ions):
+                iterations, reduced = self._gradients(w, goal * norm)
+                count += iterations
+                if goal > GOAL and reduced:
+                    return count
+            else:
+                count += self._newton(w, goal * norm)
+            report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
+        if self._residual(w, sources) <= self._rounding(w):
+            return count
+        raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
+
+    def _rounding(self, w: Any) -> float:
+        """Return the norm of the residual that rounding the values of w causes."""
+        diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
+        return ROUNDING * diagonal * self._norm(w)
+
+    def _residual(self, w: Any, sources: Any) -> float:
+        """Compute the residual; return its norm."""
+        self._launch("compute_residual", w=w, sources=sources)
+        return self._root()
+
+    def _norm(self, values: Any) -> float:
+        """Return the square root of the sum of the squares at inner nodes."""
+        self._launch("sum_squares", values=values)
+        return self._root()
+
+    def _root(self) -> float:
+        return float(np.sqrt(self.engine.to_host(self._arrays["sums"])[0].sum()))
+
+    def _newton(self, w: Any, goal: float) -> int:
+        """Make a step of Newton's method from the residual; return the number of iterations."""
+        change, largest = self.engine.zeros(self.shape, np.float32), self.engine.empty(self.shape[0], np.float64)
+        self._launch("invert_diagonals", w=w)
+        count, _ = self._gradients(change, goal)
+        planes, size = self.shape[0], math.prod(self.shape)
+        given = {"change": change, "k2": self._arrays["k2"], "w": w, "sums": largest, "shape": self.shape}
+        grain = planes_at_once(planes)
+        self.engine.launch(KERNELS["find_largest_change"], (planes, BLOCK * planes), "Poisson-Boltzmann", grain,
+                           **given, factor=0.0)
+        factor = min(1.0, LARGEST_CHANGE / max(1e-30, float(self.engine.to_host(largest).max())))
+        self.engine.launch(KERNELS["add_change"], (planes, size), "Poisson-Boltzmann", grain, **given, factor=factor)
+        return count
+
+    def _gradients(self, w: Any, goal: float) -> tuple[int, bool]:
+        """Add to w the correction that reduces the norm of the residual to `goal`.
+
+        Returns the number of iterations, and whether they reduced it so far.
+        """
+        end, most = 0, max(1, LARGEST_LAUNCH // math.prod(self.shape))
+        while True:
+            begin, end = end, min(end + most, ITERATIONS)
+            self._launch("solve_gradients", w=w, begin=begin, end=end, limit=goal**2)
+            _, squares, count = self.engine.to_host(self._arrays["state"]).tolist()
+            if squares <= goal**2 or count < end or end == ITERATIONS:
+                return int(count), bool(squares <= goal**2)

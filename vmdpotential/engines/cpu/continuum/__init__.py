@@ -1,1 +1,0 @@
-"""The Poisson-Boltzmann equation on the CPU: molecular surfaces on a lattice, and multigrid."""
