@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import charges_at
+from helpers import charges_at, slow
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.commands.energy import command as energy_
@@ -123,6 +123,38 @@ def test_stated_error_of_a_charge_close_to_the_surface():
     assert np.mean(ratios <= 1) >= 0.9
     assert ratios.max() < 2
     assert np.median(ratios) > 0.2
+
+
+def in_a_ball(charges, places, radius, inside):
+    """Return the energy, kcal/mol, of charges in a ball around the origin (J. G. Kirkwood, the same)."""
+    dots, squares = places @ places.T / radius**2, (places**2).sum(1) / radius**2
+    squares = np.outer(squares, squares)
+    terms, before, energy = np.ones_like(dots), np.zeros_like(dots), 0.0  # t^n P_n, of products t of distances
+    for n in range(2000):
+        factor = (inside - WATER) * (n + 1) / (WATER * (n + 1) + inside * n) / inside / radius
+        energy += 0.5 * coulomb_constant("kcal/mol/e") * factor * charges @ terms @ charges
+        terms, before = ((2 * n + 1) * dots * terms - n * squares * before) / (n + 1), terms
+    return energy
+
+
+@pytest.mark.parametrize(("most", "deepest"), slow([(1, 0.0), (1, 4.0), (6, 4.0), (12, 0.5)],
+                                                   [(1, 4.0), (6, 4.0), (12, 0.5)]))
+def test_stated_error_of_charges_in_a_ball(most, deepest):
+    """Of one, in the centre or off it, and of several: the surface is wrong in the same way for all of them."""
+    rng, ratios = np.random.default_rng(1920 + most + int(deepest)), []
+    for _ in range(60):
+        radius, spacing, inside = rng.uniform(1.2, 4), rng.uniform(0.3, 1), rng.uniform(1, 4)
+        count, centre = int(rng.integers(1, most + 1)), rng.uniform(0, 1, 3)
+        directions = rng.normal(size=(count, 3))
+        depths = rng.uniform(0.05, min(radius, deepest), (count, 1)) if deepest else np.full((count, 1), radius)
+        places = (radius - depths) * directions / np.linalg.norm(directions, axis=1)[:, None]
+        charges = rng.normal(0, 0.6, count)
+        ball = replace(charges_at([centre, *(centre + places)], [0.0, *charges]), radii=np.append(radius, 0 * charges))
+        result = solvation_energy(ball, spacing=spacing, parameters={"salt": 0, "inside": inside}, radii="auto")
+        ratios.append(abs(result.total - in_a_ball(charges, places, radius, inside)) / result.error)
+    assert np.mean(np.array(ratios) <= 1) >= 0.95
+    assert max(ratios) < 1.5
+    assert np.median(ratios) > 0.15
 
 
 @pytest.mark.slow

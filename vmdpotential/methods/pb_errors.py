@@ -7,6 +7,7 @@ spacing on. So the difference of the lattices is multiplied by a fraction for ea
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,12 +24,15 @@ DEPTHS = (0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.2, 1.45, 1.8, 2.3, 2.6)
 FRACTIONS = (2.2, 1.3, 0.75, 0.5, 0.35, 0.2, 0.13, 0.16, 0.21, 0.26, 0.3)
 
 #: The least error of a single charge's reaction potential, relative to it, at a depth of one spacing; by the second
-#: order in the spacing. The difference of two lattices may be smaller by chance.
+#: order in the spacing, but at most 1. The difference of two lattices may be smaller by chance.
 LEAST = 0.03
 
 #: The same, by the spacing of the coarse lattice, for an atom whose surface is not within the fine one: both solutions
 #: then have the error of the coarse one, which their difference does not show (Born's ions of 5 to 20 A).
-UNSEEN = 0.15
+UNSEEN = 0.075
+
+#: The least depth of a charge, in spacings; next to the surface all of its reaction potential is an error.
+LEAST_DEPTH = 0.1
 
 #: The charges' errors partly have the same sign: part of the sum of their sizes that is the least error of a sum.
 ALIKE = 0.15
@@ -41,8 +45,8 @@ SAFETY = 1.5
 #: thin layer of ions at highly charged surfaces.
 SMOOTH, SHARP, FULL = 2.5, 4.0, 1.5
 
-#: Number of atoms next to a charge that may cover it.
-COVERING = 8
+#: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
+COVERING, TINY = 8, 1e-6
 
 
 class ReactionErrors:
@@ -66,24 +70,33 @@ class ReactionErrors:
         self._kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else FULL if len(c.ions) else 1.0
 
     @cached_property
-    def _depths(self) -> Floats:
-        return np.maximum(depths(self._continuum), DEPTHS[0] * self._spacing)  # maps without energies do not need them
+    def _covers(self) -> Covers:
+        found = covers(self._continuum)  # maps without energies do not need them
+        return replace(found, depths=np.maximum(found.depths, LEAST_DEPTH * self._spacing))
 
     @property
     def expected(self) -> Floats:
         """(N,) the error of each, kT/e, with its sign."""
-        fractions: Floats = np.interp(self._depths / self._spacing, DEPTHS, FRACTIONS)
+        fractions: Floats = np.interp(self._covers.depths / self._spacing, DEPTHS, FRACTIONS)
         return self._kind * 3 / (self._ratio**2 - 1) * fractions * self._differences
 
     def of_energy(self) -> float:
         """Return the error of the sum of the energies of solvation, kT."""
-        c, steps = self._continuum, self._depths / self._spacing
-        own = c.constant * abs(1 / c.inside - 1 / c.outside) / (2 * self._depths)
+        c, found = self._continuum, self._covers
+        steps, depth, radius = found.depths / self._spacing, found.depths, np.maximum(found.radii, found.depths)
+        # reaction potentials of unit charges: before a plane, and in a ball (J. G. Kirkwood, J. Chem. Phys. 2 (1934)
+        # 351, of a conductor around it) as far as no other atoms are between it and the solvent
+        own = np.maximum(1 / (2 * depth), found.exposed * radius / (depth * (2 * radius - depth)))
+        own *= c.constant * abs(1 / c.inside - 1 / c.outside)
         room = np.minimum(c.positions - self._lattice.origin, self._lattice.last - c.positions).min(1)
-        least = np.where(room < self._depths, UNSEEN * self._ratio**2, LEAST)
+        least = np.minimum(1, self._kind * np.where(room < depth, UNSEEN * self._ratio**2, LEAST) / steps**2)
         signed = 0.5 * c.charges * self.expected
-        sizes = np.maximum(abs(signed), 0.5 * c.charges**2 * self._kind * least / steps**2 * own)
-        return combined(signed, sizes, np.minimum(1.0, steps / 2) ** 2)  # of coarse lattices, the sign says little
+        roots = c.charges * np.sqrt(0.5 * least * own)
+        sizes = np.maximum(abs(signed), roots**2)
+        # the surface is wrong in the same way for all charges in the ball of one atom
+        alike, apart = np.bincount(found.owners, roots) ** 2, np.sqrt(np.bincount(found.owners, sizes**2))
+        # of coarse lattices, the sign says little
+        return combined(signed, np.maximum(alike, apart), np.minimum(1.0, steps / 2) ** 2)
 
 
 def combined(signed: Floats, sizes: Floats | None = None, settled: Floats | float = 1.0) -> float:
@@ -92,8 +105,8 @@ def combined(signed: Floats, sizes: Floats | None = None, settled: Floats | floa
     Parameters
     ----------
     signed : (N,) float64
-    sizes : (N,) float64, optional
-        Their sizes, if the least ones are larger.
+    sizes : (M,) float64, optional
+        Sizes of the independent ones, if they are fewer or larger.
     settled : (N,) float64, optional
         How far their signs are known.
     """
@@ -102,12 +115,42 @@ def combined(signed: Floats, sizes: Floats | None = None, settled: Floats | floa
     return SAFETY * max(together, norm, ALIKE * float(abs(signed).sum()))
 
 
-def depths(continuum: Continuum) -> Floats:
-    """Return how deep each atom's centre is below the surface of an atom that covers it, A; (N,)."""
+@dataclass(frozen=True, eq=False)
+class Covers:
+    """The atoms that cover others; each atom's cover is the one below whose surface it is deepest.
+
+    Parameters
+    ----------
+    owners : (N,) int64
+        The cover of each atom.
+    depths : (N,) float64, A
+        How deep each centre is below the surface of its cover.
+    radii : (N,) float64, A
+        Radii of the covers.
+    exposed : (N,) float64
+        Fractions of the covers' surfaces that a solvent molecule can touch.
+    """
+
+    owners: NDArray[np.int64]
+    depths: Floats
+    radii: Floats
+    exposed: Floats
+
+
+def covers(continuum: Continuum) -> Covers:
+    """Return the covers of all atoms, by the nearest atoms with a radius around each."""
     from scipy.spatial import cKDTree
 
     positions, radii = continuum.positions, continuum.radii
-    count = min(COVERING, len(positions))
-    distances, near = cKDTree(positions).query(positions, count)
-    result: Floats = (radii[near] - distances).reshape(len(positions), count).max(1)
-    return result
+    balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
+    count = min(COVERING, len(balls))
+    found = cKDTree(positions[balls]).query(positions, count)
+    distances, near = found[0].reshape(-1, count), balls[found[1].reshape(-1, count)]
+    below = radii[near] - distances
+    rows, best = np.arange(len(positions)), below.argmax(1)
+    owners = near[rows, best]
+    # spheres of the solvent molecule's centre: what each of the others cuts off is taken as independent
+    wide, apart = np.maximum(radii + continuum.probe, TINY), np.maximum(distances, TINY)
+    cosines = (wide[:, None] ** 2 + apart**2 - wide[near] ** 2) / (2 * wide[:, None] * apart)
+    free = np.where(near == rows[:, None], 1.0, (1 + np.clip(cosines, -1, 1)) / 2).prod(1)
+    return Covers(owners, below[rows, best], radii[owners], free[owners])
