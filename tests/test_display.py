@@ -1,5 +1,7 @@
 """What dialogs show at once, and how viewers colour a surface, without a viewer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from vmdpotential.figures import colours
 from vmdpotential.figures.page import Panel, compose
 from vmdpotential.frontend import adapters
 from vmdpotential.frontend.declarations import declarations, in_front
-from vmdpotential.frontend.display import surface_options
+from vmdpotential.frontend.display import surface_options, vmd_options
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
@@ -113,3 +115,15 @@ def test_only_commands_that_make_a_map_draw_a_surface():
     assert names["map"] == names["average"] == ["surface", "surface_of", "hide_water", "range"]
     assert names["live"] == ["range"]
     assert names["energy"] == names["ionize"] == []
+
+
+def test_options_follow_from_what_a_command_declares_and_not_from_its_name():
+    for command in adapters.viewer_commands(print):
+        other = replace(command, name="of_another_package")
+        assert surface_options(other) == surface_options(command)
+        assert vmd_options(other) == vmd_options(command)
+    names = {command.name: [p.name for p in vmd_options(command)] for command in adapters.viewer_commands(print)}
+    assert names["map"] == names["average"] == ["draw", "isovalue", "surface_of", "hide_water", "range"]
+    assert names["live"] == ["isovalue", "range"]
+    assert names["orbital"] == ["isovalue"]
+    assert names["compare"] == names["density"] == names["energy"] == []

@@ -405,8 +405,10 @@ class Command:
         Lines of a shell, without the program's name, which :meth:`of` removes.
     python : str
         Example in the docstring of the function of Python, if it is registered as a ``task``.
-    draws : {"", "surface", "isosurfaces"}
-        How viewers draw its map: as colours of the molecular surface, as isosurfaces, or without options.
+    draws : {"", "surface", "difference", "live", "isosurfaces"}
+        How viewers draw its map, from which their options follow: as colours of the molecular surface of its own atoms,
+        or, for a difference of maps, of those shown; as isosurfaces that follow the atoms; as isosurfaces; or without
+        options.
     """
 
     name: str

@@ -137,7 +137,7 @@ class Comparison(Result):
             self.maps, (*self.names, "difference"), strict=True)], width=183.0).figure
 
 
-command = Command.of(compare, draws="surface", examples=(
+command = Command.of(compare, draws="difference", examples=(
     "compare first.dx second.dx",
     "compare first.dx second.dx --structure protein.pdb --away 2 -o difference.dx --figure difference.png",
 ), python="""\

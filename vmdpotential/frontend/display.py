@@ -7,13 +7,15 @@ from typing import Annotated
 
 from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.adapters import colour_range
+from vmdpotential.frontend.declarations import in_front
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
 #: Options of the molecular surface that is coloured by a map.
 _SURFACE = ("surface", "surface_of", "hide_water")
 
-#: Commands whose potential maps VMD's plugin draws.
-_DRAWN = ("map", "average", "live")
+#: Options of how viewers show a map, and those that VMD's plugin has of its own, by what commands declare as `draws`.
+_SHOWN = {"surface": (*_SURFACE, "range"), "difference": (*_SURFACE, "range"), "live": ("range",)}
+_IN_VMD = {"surface": ("draw", "isovalue"), "live": ("isovalue",)}
 
 
 def _maps(
@@ -42,23 +44,23 @@ def _in_vmd(
 
 
 def vmd_options(command: Command) -> tuple[Parameter, ...]:
-    """Return the parameters of how VMD's plugin shows a command's result, where `draw` replaces `surface`."""
-    shared = [p for p in surface_options(command) if p.name != "surface"] if command.name in _DRAWN else []
-    levels = command.name == "live" or any(p.option.data for p in command.parameters)
-    own = {"map": ("draw", "isovalue"), "average": ("draw", "isovalue")}.get(
-        command.name, ("isovalue",) if levels else ())
+    """Return the parameters of how VMD's plugin shows a command's result, where `draw` replaces `surface`.
+
+    VMD draws no differences, and isosurfaces at a given level only of what a file of the command holds.
+    """
+    shared = [p for p in surface_options(command) if p.name != "surface"] if command.draws in _IN_VMD else []
+    own = ("isovalue",) if any(p.option.data for p in command.parameters) else _IN_VMD.get(command.draws, ())
     return (*(p for p in Command.of(_in_vmd).parameters if p.name in own), *shared)
 
 
 def surface_options(command: Command) -> tuple[Parameter, ...]:
-    """Return the parameters of how a command's map is shown; a live map has no surface, which would not be updated."""
-    if command.draws != "surface":
-        return ()
-    left_out = {"live": _SURFACE}.get(command.name, ())
-    shown = [p for p in Command.of(_maps).parameters if p.name not in left_out]
-    if command.name == "map":
+    """Return the parameters of how a command's map is shown; a live map has no surface, which would not be updated.
+
+    They are folded where the command has options of its own that a dialog shows at once, which are more important.
+    """
+    shown = [p for p in Command.of(_maps).parameters if p.name in _SHOWN.get(command.draws, ())]
+    named = [p.name for p in command.parameters]
+    if not any(in_front(command, p) for p in command.parameters if not p.required and p.name != "medium"):
         return tuple(shown)
-    # the other commands have more important options of their own
-    potentials = command.name == "compare" or any(p.name == "medium" for p in command.parameters)
-    folded = _SURFACE if potentials else (*_SURFACE, "range")
+    folded = (*_SURFACE, "range") if command.draws == "surface" and "medium" not in named else _SURFACE
     return tuple(replace(p, option=replace(p.option, front=False)) if p.name in folded else p for p in shown)
