@@ -31,7 +31,7 @@ from vmdpotential.plugins.orbitals.evaluate import _evaluate
 from vmdpotential.plugins.orbitals.gaussians import Gaussians, hermite
 from vmdpotential.plugins.orbitals.mesh import build_mesh
 from vmdpotential.plugins.orbitals.shells import Shell, monomials
-from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
+from vmdpotential.plugins.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
 
 
 @pytest.mark.slow

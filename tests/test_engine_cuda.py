@@ -81,7 +81,7 @@ def test_the_software_root_is_good_to_a_millionth():
 @pytest.mark.slow
 def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsys):
     from vmdpotential.commands import verify as module
-    from vmdpotential.probes.check import check_probes
+    from vmdpotential.plugins.probes.check import check_probes
 
     cpu = engines.get_engine("cpu")
 

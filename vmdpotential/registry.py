@@ -26,7 +26,7 @@ GROUP = "vmdpotential.plugins"
 KINDS = ("command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density", "probe")
+_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {
@@ -52,7 +52,6 @@ _entries: dict[str, dict[str, Any]] = {
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
     "check": {
         "densities": "vmdpotential.frames.density:check_counts",
-        "probes": "vmdpotential.probes.check:check_probes",
     },
     "pair-benchmark": {},
 }

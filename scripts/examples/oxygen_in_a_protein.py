@@ -14,10 +14,10 @@ from MDAnalysisTests import datafiles
 import vmdpotential as vp
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.frames.ligand import merge, plan_insertions
-from vmdpotential.probes.energies import probe_sum
-from vmdpotential.probes.ligands import LIGANDS
-from vmdpotential.probes.paths import minima_and_barriers
+from vmdpotential.plugins.probes.energies import probe_sum
+from vmdpotential.plugins.probes.insertions import merge, plan_insertions
+from vmdpotential.plugins.probes.ligands import LIGANDS
+from vmdpotential.plugins.probes.paths import minima_and_barriers
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/oxygen_in_a_protein")
 out.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md"
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.orbitals", "probes")
+PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.orbitals", "plugins.probes")
 MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
            "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare",
            "progress", "registry", "results", "surfaces", "tasks", "units")
@@ -91,7 +91,7 @@ TASKS = {
         "vmdpotential/densities", "Densities over a trajectory"),
     "Probes": Task(
         "AutoGrid's maps, Lennard-Jones energies of probe atoms, and free energies of small molecules.",
-        "probe", "probe", "oxygen_in_a_protein", "vmdpotential/probes", "Probes and small molecules"),
+        "probe", "probe", "oxygen_in_a_protein", "plugins/probes", "Probes and small molecules"),
     "Orbitals": Task(
         "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
         "orbitals_of_benzene", "plugins/orbitals", "Orbitals and densities from quantum chemistry"),

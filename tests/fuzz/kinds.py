@@ -34,10 +34,10 @@ from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.orbitals.evaluate import density_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
+from vmdpotential.plugins.probes.ligands import read_ligand
 from vmdpotential.preparation.charged import charged
 from vmdpotential.preparation.components import component
 from vmdpotential.preparation.prepare import prepare_structure
-from vmdpotential.probes.ligands import read_ligand
 
 from .seeds import ITP, MOL2, NAMES, grid, system
 from .seeds import frames as written_frames

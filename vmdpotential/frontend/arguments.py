@@ -40,15 +40,14 @@ HEADINGS = {
     "grid": "spacing padding around like",
     "medium": "screened dielectric temperature sources solvent radii",
     "method and accuracy":
-        "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction "
-        "orientations places",
+        "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction",
     "surface": "probe kind outwards by mesh_spacing cavities",
     "trajectory": "trajectory frames frame length_unit fit motion stat",
     "figure":
         "plane normal point profile structure slab waters range contours label width dpi view integral level title "
         "margin max_points viewer_script",
     "output":
-        "output field table figure paths sites site_radius site_density unit bulk field_unit unit_of_file format "
+        "output field table figure sites site_radius site_density unit bulk field_unit unit_of_file format "
         "atoms force",
     "benchmark": "box repeats pairs drift",
     "execution": "engine workers scheduler resume partial",

@@ -17,8 +17,8 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import probe as pages
 from vmdpotential.io.maps.autodock import write_autodock
-from vmdpotential.probes import autodock
-from vmdpotential.probes.energies import probe_sum, type_sum
+from vmdpotential.plugins.probes import autodock
+from vmdpotential.plugins.probes.energies import probe_sum, type_sum
 
 
 @pytest.mark.parametrize("page", [pages.DISPERSION, pages.GAUSSIAN, pages.SCREENED, pages.FAR],

@@ -8,8 +8,9 @@ from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.probes.bonds import DONOR, Directions, Wells, bond_energies
-from vmdpotential.probes.energies import ProbeSum
+
+from .bonds import DONOR, Directions, Wells, bond_energies
+from .energies import ProbeSum
 
 
 def check_probes(engine: Engine, seed: int) -> list[tuple[str, float, float]]:

@@ -13,11 +13,9 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
-from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
-from vmdpotential.frames.ligand import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.statistics import too_short
 from vmdpotential.frames.whole import reference_group
@@ -28,10 +26,13 @@ from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Rows
-from vmdpotential.probes.energies import ProbeSum, probe_sum
-from vmdpotential.probes.ligands import Ligand, ligand_of
-from vmdpotential.probes.paths import Minimum, minima_and_barriers
 from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
+
+from .energies import ProbeSum, probe_sum
+from .insertions import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
+from .ligands import Ligand, ligand_of
+from .options import ProbeRun
+from .paths import Minimum, minima_and_barriers
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class InsertionFrames:
     table : Path or None
         File of the table of minima.
     options : mapping
-        See :func:`vmdpotential.frames.ligand.plan_insertions`.
+        See :func:`vmdpotential.plugins.probes.insertions.plan_insertions`.
     execution : PartialExecution
     """
 

@@ -5,7 +5,7 @@ for a probe of that type at each node, dispersion and repulsion (powers 6 and 12
 and the energy of desolvation by the receptor's atoms. The map ``e`` contains the Coulomb energy of a unit charge, and
 ``d`` its desolvation energy. All sums end at :data:`CUTOFF`, except that of ``e``, which has no cutoff.
 
-Hydrogen bonds are weaker away from the directions of the receptor's atoms (:mod:`vmdpotential.probes.bonds`). All maps
+Hydrogen bonds are weaker away from the directions of the receptor's atoms (:mod:`.bonds`). All maps
 agree with AutoGrid's to the rounding of its tables.
 """
 
@@ -26,9 +26,10 @@ from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN
 from vmdpotential.molecule.elements import fill
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
-from vmdpotential.probes.coulomb import coulomb
 from vmdpotential.units import coulomb_constant
+
+from .bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
+from .coulomb import coulomb
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
 from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
-from vmdpotential.commands.probe_atoms import map_atoms
-from vmdpotential.commands.probe_ligand import InsertionFrames, map_ligand
-from vmdpotential.commands.probe_options import InsertionOptions, ProbeOptions, ProbeOutput, ProbeRun
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.maps.options import Engine
 from vmdpotential.parameters import Command, check_output, warn_unused
 from vmdpotential.results import Result
+
+from .atoms import map_atoms
+from .free_energy import InsertionFrames, map_ligand
+from .options import InsertionOptions, ProbeOptions, ProbeOutput, ProbeRun
 
 #: Default grid spacings, A, for a molecule over frames and for probe atoms; the latter is AutoGrid's.
 _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375

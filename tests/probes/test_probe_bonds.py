@@ -5,8 +5,8 @@ import pytest
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.probes import autodock
-from vmdpotential.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, directions
+from vmdpotential.plugins.probes import autodock
+from vmdpotential.plugins.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, directions
 
 #: A carbonyl group next to an amide's N-H, a hydroxyl group, a nitrogen of a ring, a thioether and another N-H.
 ATOMS = [

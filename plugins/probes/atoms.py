@@ -15,7 +15,6 @@ from vmdpotential import progress
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.options import CompleteSource
-from vmdpotential.commands.probe_options import ProbeRun
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
@@ -23,9 +22,11 @@ from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
-from vmdpotential.probes.autodock import CUTOFF, autodock_maps, receptor
-from vmdpotential.probes.energies import ProbeSum, probe_sum, type_sum
 from vmdpotential.results import hidden, key
+
+from .autodock import CUTOFF, autodock_maps, receptor
+from .energies import ProbeSum, probe_sum, type_sum
+from .options import ProbeRun
 
 
 def map_atoms(run: ProbeRun, source: CompleteSource, force_field: ParameterOptions) -> ProbeMaps:

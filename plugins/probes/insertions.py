@@ -33,8 +33,9 @@ from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.probes.energies import ProbeSum
-from vmdpotential.probes.ligands import KELVIN, Ligand
+
+from .energies import ProbeSum
+from .ligands import KELVIN, Ligand
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,8 @@ from vmdpotential.commands.options import Fit, Force
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
-from vmdpotential.probes.ligands import LIGANDS
+
+from .ligands import LIGANDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +57,10 @@ class InsertionOptions:
         choices=("auto", "open", "periodic"))] = "auto"
     orientations: Annotated[int, Option(
         "number of evenly spread orientations of a molecule at each point; half of them for symmetric linear molecules",
-        low=1, high=10000)] = 12
+        low=1, high=10000, heading="method and accuracy")] = 12
     places: Annotated[int, Option(
-        "insertion points along each edge of the box around a grid point (2 means 8)", low=1, high=10)] = 2
+        "insertion points along each edge of the box around a grid point (2 means 8)", low=1, high=10,
+        heading="method and accuracy")] = 2
     temperature: Annotated[float, Option("temperature of the frames", unit="K", above=0, high=1e4)] = 298.15
     stat: Annotated[str, Option(
         "statistics to write for a molecule: mean is the free energy, and sem its standard error, in a further file",
@@ -71,7 +73,7 @@ class ProbeOutput:
 
     paths: Annotated[Path | None, Option(
         "CSV table of the minima of the free energy, and of the barriers between them", viewer=False, written=True,
-        metavar="FILE.csv")] = None
+        metavar="FILE.csv", heading="output")] = None
     output: Annotated[Path | None, Option(
         "map file; for several probes the name of each is inserted: receptor.map (AutoDock's format), receptor.C.map "
         "...",

@@ -10,15 +10,15 @@ from probe_systems import peptide_and_terms
 
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.frames.ligand import merge, plan_insertions
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded, lorentz_berthelot
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.probes.energies import probe_sum
-from vmdpotential.probes.ligands import KELVIN, LIGANDS, Ligand, read_ligand
-from vmdpotential.probes.paths import minima_and_barriers
+from vmdpotential.plugins.probes.energies import probe_sum
+from vmdpotential.plugins.probes.insertions import merge, plan_insertions
+from vmdpotential.plugins.probes.ligands import KELVIN, LIGANDS, Ligand, read_ligand
+from vmdpotential.plugins.probes.paths import minima_and_barriers
 
 O2 = LIGANDS["O2"]
 
