@@ -30,8 +30,65 @@ LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_c
         "test_readme", "test_vmd", "test_processors"]
 
 
+#: What runs only by `scripts/test --nightly`, like single tests with the mark `nightly` elsewhere.
+NIGHTLY = Path(__file__).resolve().parent / "nightly"
+
+#: Why tests may be skipped in continuous integration, see `unexpected_skips`: starts of reasons.
+ALLOWED_SKIPS = ("no GPU", "nvcc is not installed", "this processor has no AVX2", "needs GROMACS' program gmx",
+                 "a full disk needs the right to mount a tmpfs")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(NIGHTLY):
+            item.add_marker("nightly")
+        if item.get_closest_marker("nightly"):
+            item.add_marker("slow")
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else -1, reverse=True)
+
+
+left_for_the_night = 0
+
+
+def pytest_deselected(items):
+    global left_for_the_night
+    left_for_the_night += sum(item.get_closest_marker("nightly") is not None for item in items)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist, all of which collect all tests
+        session.config.workeroutput["left for the night"] = left_for_the_night
+    elif os.environ.get("CI") and unexpected_skips(session.config) and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    global left_for_the_night
+    left_for_the_night = max(left_for_the_night, getattr(node, "workeroutput", {}).get("left for the night", 0))
+
+
+def unexpected_skips(config):
+    """Return the reasons of skips that would leave something untested where everything is installed."""
+    reports = config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", ())
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reports if isinstance(report.longrepr, tuple)}
+    return sorted(reason for reason in reasons if not reason.startswith(ALLOWED_SKIPS))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if left_for_the_night:
+        terminalreporter.write_line(f"left out: {left_for_the_night} tests that scripts/test --nightly runs")
+    if os.environ.get("CI"):
+        for reason in unexpected_skips(config):
+            terminalreporter.write_line(f"failed, because CI is set and this is not allowed to be skipped: {reason}")
+
+
+def pytest_runtest_logreport(report):
+    """Keep how long tests take, for the end of scripts/test."""
+    if "TEST_TIMES" in os.environ and "PYTEST_XDIST_WORKER" not in os.environ and report.duration > 0.1:
+        with open(os.environ["TEST_TIMES"], "a") as file:
+            file.write(f"{report.duration:.1f} s  {report.nodeid} ({report.when})\n")
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -25,7 +25,7 @@ def working(name):
     except BackendError as error:
         if os.environ.get("VMDPOTENTIAL_REQUIRE_GPU", "") not in ("", "0"):
             raise
-        pytest.skip(str(error))
+        pytest.skip(f"no GPU: {error}" if name == "cuda" else str(error))
 
 
 def slow(cases, which):

@@ -14,9 +14,10 @@ from vmdpotential.engines.cuda import (
 )
 from vmdpotential.kernels import build as build_kernels
 
-#: Every operation in each precision with and without the field, the others in two of these four.
-MAPS = [(interaction, precision, field) for n, interaction in enumerate(INTERACTIONS)
-        for precision in ("single", "double") for field in (False, True)
+#: Every operation in each precision with and without the field, the others in two of these four, nightly: what is
+#: traced of each is compiled for the host in every run (test_pair_potentials.py).
+MAPS = [pytest.param(interaction, precision, field, marks=[] if interaction is EVERYTHING else pytest.mark.nightly)
+        for n, interaction in enumerate(INTERACTIONS) for precision in ("single", "double") for field in (False, True)
         if interaction is EVERYTHING or (precision == "double") ^ field == n % 2]
 
 
@@ -54,16 +55,17 @@ SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADERS.pare
           if '#include "kernel.h"\n#ifndef __CUDACC__' not in path.read_text("utf-8")]
 
 
+# the integrals of Gaussians of these orders are more than there are registers, of order 8 on the oldest
+@pytest.mark.parametrize(("orders", "architectures"), [
+    ("9|10", ARCHITECTURES[2:]), pytest.param("8|9|10", ARCHITECTURES[:2], marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.relative_to(build_kernels.HEADERS.parent).as_posix())
-def test_shared_kernels_compile(path, tmp_path):
+def test_shared_kernels_compile(path, orders, architectures, tmp_path):
     """Files that are compiled for CPUs too; those parts that are for CPUs only are not seen."""
     text = build.source(path, {})
-    # the integrals of Gaussians of these orders are more than there are registers, of order 8 on the oldest
-    for orders, architectures in (("8|9|10", ARCHITECTURES[:2]), ("9|10", ARCHITECTURES[2:])):
-        without = re.sub(rf"^KERNEL\(add_gaussians_({orders}),.*\n", "", text, flags=re.MULTILINE)
-        compile_for_all(without, {}, tmp_path, architectures=architectures)
-    if without != text:
-        compile_for_all(text, {}, tmp_path, 640, ARCHITECTURES[2:])
+    without = re.sub(rf"^KERNEL\(add_gaussians_({orders}),.*\n", "", text, flags=re.MULTILINE)
+    compile_for_all(without, {}, tmp_path, architectures=architectures)
+    if without != text and architectures == ARCHITECTURES[2:]:
+        compile_for_all(text, {}, tmp_path, 640, architectures)
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):

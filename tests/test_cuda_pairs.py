@@ -137,7 +137,7 @@ PAGES |= {name: registry.get("interaction", name).bind() for name in registry.av
 PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coulomb.CUT.bind()}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PAGES)
 def test_kernels_compile_with_every_page(name, tmp_path):
     rules = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}

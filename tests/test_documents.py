@@ -19,17 +19,22 @@ def blocks(path, languages="sh|python"):
     return re.findall(rf"^```({languages})\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+#: Blocks, and the documents that show them: those for viewers show the same commands, which are run once.
+SHOWN: dict[tuple, list[Path]] = {}
+for document in DOCUMENTS:
+    SHOWN.setdefault(tuple(blocks(document)), []).append(document)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
-def test_blocks_run_in_the_order_shown(path, tmp_path):
+@pytest.mark.parametrize(("shown", "paths"), SHOWN.items(), ids=["-".join(path.stem for path in paths)
+                                                                for paths in SHOWN.values()])
+def test_blocks_run_in_the_order_shown(shown, paths, tmp_path):
     (tmp_path / "data").symlink_to(ROOT / "data")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "vmdpotential").symlink_to(Path(sys.executable).parent / "vmdpotential")
     (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / "bin" / "python").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "MPLBACKEND": "agg"}
-    shown = blocks(path)
-    assert shown
     for language, block in shown:
         command = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
         done = subprocess.run([*command, block], cwd=tmp_path, env=environment, capture_output=True, text=True,
@@ -38,13 +43,18 @@ def test_blocks_run_in_the_order_shown(path, tmp_path):
         assert "warning" not in done.stderr.lower(), f"{block}\n{done.stderr}"
     pictures = list(tmp_path.glob("*.png"))
     assert pictures
-    left = ROOT / "build" / "examples" / path.stem  # ignored by git, and where scripts/docs looks for pictures
-    left.mkdir(parents=True, exist_ok=True)
     for picture in pictures:
         with Image.open(picture) as opened:
             assert opened.width > 400
             assert len(opened.convert("RGB").getcolors(1 << 24)) > 20
-        shutil.copyfile(picture, left / picture.name)
+        for path in paths:
+            left = ROOT / "build" / "examples" / path.stem  # ignored by git, and where scripts/docs looks for pictures
+            left.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(picture, left / picture.name)
+
+
+def test_every_tutorial_shows_something_to_run():
+    assert () not in SHOWN
 
 
 def test_scripts_have_at_most_ten_lines():

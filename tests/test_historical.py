@@ -129,7 +129,7 @@ def test_bins_hold_every_atom_once_or_leave_it_over():
     np.testing.assert_array_equal(np.sort(filled[full], axis=0), np.sort(four[kept], axis=0))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("variant", direct.POINTS)
 def test_direct_sums_compile(variant, tmp_path):
     macros = {"REAL": "float", "BATCH": direct.BATCH.get(variant, 0)}
@@ -137,9 +137,10 @@ def test_direct_sums_compile(variant, tmp_path):
     compile_for_all(build.source(direct.HERE / f"direct_{variant}.cu", macros), macros, tmp_path, architectures=(arch,))
 
 
+@pytest.mark.parametrize("compensated", [pytest.param(0, marks=pytest.mark.nightly), 1])
+@pytest.mark.parametrize("bound", [
+    pytest.param(shifted(12.0), marks=pytest.mark.nightly), EVERYTHING.bind().truncated(9.0)], ids=str)
 @pytest.mark.slow
-@pytest.mark.parametrize("compensated", [0, 1])
-@pytest.mark.parametrize("bound", [shifted(12.0), EVERYTHING.bind().truncated(9.0)], ids=str)
 def test_cutoff_sums_compile(bound, compensated, tmp_path):
     macros = {"REAL": "float", "COMPENSATED": compensated, "CAPACITY": bins.CAPACITY, "LISTED": cutoff.LISTED}
     task = cutoff.LIST_TASK
