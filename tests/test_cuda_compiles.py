@@ -15,7 +15,7 @@ from vmdpotential.engines.cuda import (
 from vmdpotential.kernels import build as build_kernels
 
 #: Every operation in each precision with and without the field, the others in two of these four, nightly: what is
-#: traced of each is compiled for the host in every run (test_pair_potentials.py).
+#: traced of each is compiled for the host in every run (test_engine_cuda.py).
 MAPS = [pytest.param(interaction, precision, field, marks=[] if interaction is EVERYTHING else pytest.mark.nightly)
         for n, interaction in enumerate(INTERACTIONS) for precision in ("single", "double") for field in (False, True)
         if interaction is EVERYTHING or (precision == "double") ^ field == n % 2]
