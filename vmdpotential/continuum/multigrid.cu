@@ -1,8 +1,9 @@
 // Conjugate gradients preconditioned by one multigrid cycle. A team computes all steps in one launch: threads of a CPU,
 // each of which has some planes, or blocks of a GPU, whose threads have single nodes.
 //
-// Nodes on the faces of a level keep their values. A node has colour 0 if the sum of its three indices is even, otherwise
-// colour 1. On CPUs, sums over nodes are added up plane by plane, so that results do not depend on the number of threads.
+// Nodes on the faces of a level keep their values. A node has colour 0 if the sum of its three indices is even,
+// otherwise colour 1. On CPUs, sums over nodes are added up plane by plane, so that results do not depend on the number
+// of threads.
 #include "kernel.h"
 #ifndef __CUDACC__
 #include "vectors.h"
@@ -21,10 +22,11 @@ struct Equation {
     const float *k2;                  // finest level: contribution of the ions to the diagonal
     float *added;                     // that at w for the full equation, otherwise k2
     float *direction, *w;             // finest level; the faces of direction are 0
-    const float *sources, *values;    // finest level: what flows into nodes; what sum_squares sums
+    const float *sources, *values;    // finest level: see compute_residual
     const double *ions;               // (kinds, 2) valences and shares of the ionic strength, for the full equation
-    double *sums;                     // (3, parts) scratch, 0 at first; the first row has sums of squares
-    double *state;                    // (3,) of the last iteration: residual times correction, square of the residual, count
+    double *sums;                     // (3, parts) scratch, 0 at first; compute_residual writes two rows
+    double *state;                    // (3,) of the last iteration: residual times correction, squares of the residual,
+                                      // and number of iterations
     index_t levels, parts, kinds, begin, end;  // iterations from `begin` to `end`
     double limit;                     // sum of the squares of the residual at which they stop
 };
@@ -117,7 +119,8 @@ template <class Body> DEVICE void for_inner(const Level &l, const Team &team, Bo
     for_places(l, team, 0, 1, body);
 }
 
-// Likewise for the inner nodes of a colour. Where rows and planes have odd numbers of nodes, colours alternate in memory.
+// Likewise for the inner nodes of a colour. Where rows and planes have odd numbers of nodes, colours alternate in
+// memory.
 template <class Body> DEVICE void for_colour(const Level &l, const Team &team, int colour, Body body)
 {
     const bool alternates = l.ny % 2 && l.nz % 2;
@@ -152,8 +155,8 @@ DEVICE void smooth_level(const Level &l, int colour, const Team &team)
     for_colour(l, team, colour, [=](index_t at, int, int, int) { l.u[at] = (l.f[at] + around(l, at)) * l.d[at]; });
 }
 
-// Smooth u, which is 0 at first, in two sweeps, and write weighted sums of the residual to the coarse level. The weights
-// are trilinear; the residual is 0 at the direct neighbours of a coarse node and at the corners around it.
+// Smooth u, which is 0 at first, in two sweeps, and write weighted sums of the residual to the coarse level. The
+// weights are trilinear; the residual is 0 at the direct neighbours of a coarse node and at the corners around it.
 DEVICE bool go_down(const Level &l, const Level &coarse, const Team &team)
 {
     for_colour(l, team, 0, [=](index_t at, int, int, int) { l.u[at] = l.f[at] * l.d[at]; });
@@ -181,8 +184,8 @@ DEVICE bool go_down(const Level &l, const Level &coarse, const Team &team)
     return team.meet();
 }
 
-// Add the values of the coarse level, interpolated trilinearly, and smooth u in two sweeps. The first step solves for the
-// nodes of colour 1, from those of colour 0 alone.
+// Add the values of the coarse level, interpolated trilinearly, and smooth u in two sweeps. The first step solves for
+// the nodes of colour 1, from those of colour 0 alone.
 DEVICE bool go_up(const Level &coarse, const Level &l, const Team &team)
 {
     for_colour(l, team, 0, [=](index_t at, int i, int j, int k) {
@@ -270,8 +273,8 @@ DEVICE double sum_of(const Level &l, const Team &, const double *sums)
     return total;
 }
 
-// Whether colours alternate along the whole of a plane, so that its inner rows can be processed as one run of nodes, with
-// the face nodes between rows. The last vector may extend into the last row, which is a face.
+// Whether colours alternate along the whole of a plane, so that its inner rows can be processed as one run of nodes,
+// with the face nodes between rows. The last vector may extend into the last row, which is a face.
 DEVICE bool alternates(const Level &l) { return l.nz >= FLOATS && l.nz % 2; }
 
 DEVICE floats vector_around(const Level &l, index_t at)
@@ -647,20 +650,15 @@ TEAM_KERNEL(solve_gradients, Equation, team)
     }
 }
 
-// Write the residual of w to f, and the sums of its squares.
+// Write the residual of w to f, the sums of its squares, and those of `values` if there are any.
 TEAM_KERNEL(compute_residual, Equation, team)
 {
     const Level l = level_of(args, 0);
     compute_rest(args, l, team);
-    const float *f = l.f;
+    const float *f = l.f, *values = args.values;
     sum_inner(l, team, args.sums, [=](index_t at) { return f[at] * f[at]; });  // which each thread wrote itself
-}
-
-// Write the sums of the squares of values.
-TEAM_KERNEL(sum_squares, Equation, team)
-{
-    const float *values = args.values;
-    sum_inner(level_of(args, 0), team, args.sums, [=](index_t at) { return values[at] * values[at]; });
+    if (values)
+        sum_inner(l, team, args.sums + args.parts, [=](index_t at) { return values[at] * values[at]; });
 }
 
 // Compute the inverse diagonals of all levels, with the derivative of the ions' term at w for the full equation. On a
@@ -705,7 +703,8 @@ DEVICE void coarsen(const float *fine, float *out, const index_t *n, const index
         if (i < shape[0] - ax && j < shape[1] - ay && k < shape[2] - az)
             for (int s = -1; s < 2; s++)
                 for (int t = -1; t < 2; t++) {
-                    const index_t a = clamped(2 * i + (ax ? 0 : s), n[0]), b = clamped(2 * j + (ay ? 0 : ax ? s : t), n[1]);
+                    const index_t a = clamped(2 * i + (ax ? 0 : s), n[0]);
+                    const index_t b = clamped(2 * j + (ay ? 0 : ax ? s : t), n[1]);
                     const float *edge = fine + (a * n[1] + b) * n[2] + clamped(2 * k + (az ? 0 : t), n[2]);
                     total += 0.125f * (s ? 1.0f : 2.0f) * (t ? 1.0f : 2.0f) * in_series(edge[0], edge[step]);
                 }

@@ -122,8 +122,8 @@ class Multigrid:
         self._allocate()
         first, count = 0.0, 0
         for step in range(STEPS if len(self.ions) else ROUNDS):
-            norm = self._residual(w, sources)
-            first = first or max(norm, self._norm(sources))
+            norm, inflow = self._residual(w, sources, None if first else sources)
+            first = first or max(norm, inflow)
             if not np.isfinite(norm):
                 break
             if norm <= tolerance * first:
@@ -137,27 +137,17 @@ class Multigrid:
             else:
                 count += self._newton(w, goal * norm)
             report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
-        if self._residual(w, sources) <= self._rounding(w):
+        norm, size = self._residual(w, sources, w)
+        diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
+        if norm <= ROUNDING * diagonal * size:
             return count
         raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
 
-    def _rounding(self, w: Any) -> float:
-        """Return the norm of the residual that rounding the values of w causes."""
-        diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
-        return ROUNDING * diagonal * self._norm(w)
-
-    def _residual(self, w: Any, sources: Any) -> float:
-        """Compute the residual; return its norm."""
-        self._launch("compute_residual", w=w, sources=sources)
-        return self._root()
-
-    def _norm(self, values: Any) -> float:
-        """Return the square root of the sum of the squares at inner nodes."""
-        self._launch("sum_squares", values=values)
-        return self._root()
-
-    def _root(self) -> float:
-        return float(np.sqrt(self.engine.to_host(self._arrays["sums"])[0].sum()))
+    def _residual(self, w: Any, sources: Any, values: Any) -> tuple[float, float]:
+        """Compute the residual; return its norm, and that of other values if there are any, at inner nodes."""
+        self._launch("compute_residual", w=w, sources=sources, values=values)
+        residual, other = np.sqrt(self.engine.to_host(self._arrays["sums"])[:2].sum(1)).tolist()
+        return residual, other
 
     def _newton(self, w: Any, goal: float) -> int:
         """Make a step of Newton's method from the residual; return the number of iterations."""
