@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "vmdpotential").rglob("*.md")),
-             *sorted((ROOT / "plugins").rglob("README.md"))]
+             *sorted((ROOT / "plugins").rglob("*.md"))]
 #: Whose blocks are run one after the other: the second goes on with what the first made.
 RUN = ("README.md", "vmdpotential/commands/GUIDE.md")
 

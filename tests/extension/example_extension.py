@@ -120,5 +120,6 @@ def add():
     registry.register("interaction", "cloud", CLOUD)
     registry.register("method", "numpy", Numpy())
     registry.register("method", "numpy_map", NumpyMap())
-    registry.register("command", "gyration", Command.of(gyration))
+    registry.register("task", "gyration", Command.of(gyration))
+    registry.register("check", "gyration", lambda engine, seed: [("radius of gyration", 0.0, 0.0)])
     registry.register("engine", "numpy", "numpy_engine:ENGINE")

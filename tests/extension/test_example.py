@@ -15,6 +15,7 @@ from iodata.test import data as wavefunctions
 from scipy.spatial import cKDTree
 
 import vmdpotential
+from vmdpotential.commands import verify
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.plugins.orbitals.potential import potential_map as potential_of_electrons
@@ -68,6 +69,13 @@ def test_the_command():
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert 15 < json.loads(done.stdout)["mean"] < 25
+    assert vmdpotential.gyration(STRUCTURE, TRAJECTORY).data["mean"] == json.loads(done.stdout)["mean"]
+
+
+def test_what_verify_checks(monkeypatch):
+    monkeypatch.setattr(verify, "EDGE", 24.0)
+    rows = verify.command(engine="cpu", points=40).data["rows"]
+    assert [row["passed"] for row in rows if row["what"] == "radius of gyration"] == [True]
 
 
 def test_the_engine_in_maps(ions, monkeypatch):
