@@ -117,6 +117,14 @@ def test_only_commands_that_make_a_map_draw_a_surface():
     assert names["energy"] == names["ionize"] == []
 
 
+def test_the_unit_of_a_trajectory_is_offered_where_its_file_is():
+    for name in registry.available("command"):
+        options = {p.name: p.option for p in registry.get("command", name).parameters}
+        if "length_unit" in options:
+            where = [(options[each].viewer, options[each].shell) for each in ("length_unit", "trajectory")]
+            assert where[0] == where[1], name
+
+
 def test_options_follow_from_what_a_command_declares_and_not_from_its_name():
     for command in adapters.viewer_commands(print):
         other = replace(command, name="of_another_package")

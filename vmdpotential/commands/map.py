@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, lattice_like, stated_error
-from vmdpotential.commands.options import CompleteSource, Force, Format, LengthUnit, Like
+from vmdpotential.commands.options import CompleteSource, Force, Format, LengthUnitInShell, Like
 from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError, many
 from vmdpotential.grid.lattice import Grid
@@ -40,7 +40,7 @@ class FrameSource(CompleteSource):
         "number of the frame of the trajectory, or of the model of the structure file, counted from 0, or from the end "
         "as -1, -2 ...; the first unless given",
         viewer=False)] = None
-    length_unit: LengthUnit = None
+    length_unit: LengthUnitInShell = None
 
     def read(self) -> Structure:
         """Return the structure at its frame; if requested, expanded to its assembly or crystal cell."""

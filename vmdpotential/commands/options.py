@@ -85,9 +85,11 @@ FramesOption = Annotated[slice | None, Option(
     "frames to use, counted from 0, as begin:end:step without the frame end itself; all unless given",
     parse=parse_frames,
     metavar="B:E:S", viewer=False, front=True)]
-LengthUnit = Annotated[str | None, Option(
-    "unit of lengths in a trajectory whose file states none (H5MD, NetCDF, LAMMPS, GSD)",
-    choices=tuple(LENGTH_UNITS), viewer=False)]
+_length_unit = Option("unit of lengths in a trajectory whose file states none (H5MD, NetCDF, LAMMPS, GSD)",
+                      choices=tuple(LENGTH_UNITS), viewer=False)
+LengthUnit = Annotated[str | None, _length_unit]
+#: Where no viewer offers the trajectory, either.
+LengthUnitInShell = Annotated[str | None, replace(_length_unit, shell=True)]
 Force = Annotated[bool, Option("replace files that exist", viewer=False)]
 
 
