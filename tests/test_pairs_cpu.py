@@ -137,11 +137,13 @@ LONG = PairPotential((
     Term("lj", LJ, LORENTZ_BERTHELOT)))
 CUT = PairPotential((Term("charges", coulomb.CUT.bind(cutoff=CUTOFF), CHARGES), Term("lj", LJ, GEOMETRIC)))
 EWALD = PairPotential((Term("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES), Term("lj", LJ, GEOMETRIC)))
+TRUNCATED = PairPotential((
+    Term("charges", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES), Term("lj", LJ, LORENTZ_BERTHELOT)))
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("energy", [False, True])
-@pytest.mark.parametrize("potential", [WATER, SWAPPED, LONG, CUT, EWALD])
+@pytest.mark.parametrize("potential", [WATER, SWAPPED, LONG, CUT, EWALD, TRUNCATED])
 def test_common_potentials_without_virial(potential, energy, precision):
     """They have loops of their own."""
     cell = CELLS["triclinic"]

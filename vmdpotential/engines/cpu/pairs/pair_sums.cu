@@ -1,9 +1,9 @@
 // Sums over the pairs of a list of clusters (pairs/search.cu): forces, energies of each term and the virial.
 //
 // An entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The loops
-// for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a cluster
-// and a chunk are computed first, and then each term by a function of its own, or all terms by the interpreter
-// (Blocked). With AVX-512, the atoms j in range of chunks with few of them are first packed into a buffer in the
+// for the most common potentials are compiled with their terms (add_fused); for others, distances of all pairs of a
+// cluster and a chunk are computed first, and then each term by a function of its own, or all terms by the interpreter
+// (Blocked::add). With AVX-512, the atoms j in range of chunks with few of them are first packed into a buffer in the
 // first-level cache, a dense loop sums them, and their contributions are unpacked.
 //
 // r2 and rinv of terms are in units of 2 A, so that rinv is 2 / sqrt(x), with x in A^2: see twice_refined.
@@ -17,6 +17,8 @@
 static const int ROW = 1104;
 // Largest numbers of terms and of rows of a chunk; odd, so that the rows of atoms do not share lines of the cache.
 static const int MAX_TERMS = 8, MAX_ROWS = 21;
+// Number of rows of Coulomb and Lennard-Jones.
+static const int FUSED_ROWS = 6;
 // Number of chunks that a thread gathers at a time.
 static const index_t GATHERED = 64;
 
@@ -130,6 +132,51 @@ INLINE double total(doubles x)
 // Atoms that count, and of these the ones that are not excluded, for each atom i.
 template <class V> struct Flags {
     mask_of<V> counted[4], normal[4];
+
+    MEMBER void set(const uint16_t *masks, int count)
+    {
+        for (int a = 0; a < count; a++) {
+            counted[a] = mask_of_bits<V>(masks[2 * a]);
+            normal[a] = mask_of_bits<V>(masks[2 * a + 1]);
+        }
+    }
+};
+
+// Vectors of atoms j that a cluster meets: chunks, or packed atoms in a buffer.
+template <class V> struct Partners {
+    typedef number_of<V> Number;
+    enum { N = traced::type_of<V>::lanes };
+    index_t count;
+    const int *chunks;       // their numbers, or null if vectors of packed atoms follow one another
+    const uint16_t *masks;   // of the chunks, if there are pairs that do not count
+    const Number *atoms;
+    Number *sums;            // to which contributions are added; the first ones of packed atoms are written
+    const Number *centres, *origin;  // of chunks, and the point from which coordinates count
+    index_t rows, channels;  // of a chunk
+
+    MEMBER bool packed() const { return VECTOR_BYTES == 64 && !chunks; }
+    template <class F> MEMBER void load_vector(index_t e, V *j, F each_row) const
+    {
+        if (packed()) {
+            each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(atoms + e * N + k * ROW); });
+            return;
+        }
+        const Number *const from = atoms + chunks[e] * rows * N, *const centre = centres + 3 * (index_t)chunks[e];
+        each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(from + k * N); });
+        EACH(3, k) { j[k] += traced::fill<V>(centre[k] - origin[k]); } END;
+    }
+    template <class F> MEMBER void add(index_t e, const V *given, bool again, F each_channel) const
+    {
+        if (packed()) {
+            Number *const to = sums + e * N;
+            each_channel([&](auto k) __attribute__((always_inline)) {
+                store(to + k * ROW, again ? load<V>(to + k * ROW) + given[k] : given[k]);
+            });
+            return;
+        }
+        Number *const to = sums + chunks[e] * channels * N;
+        each_channel([&](auto k) __attribute__((always_inline)) { store(to + k * N, load<V>(to + k * N) + given[k]); });
+    }
 };
 
 // Distances and results of M atoms i with a vector of atoms j.
@@ -176,128 +223,11 @@ template <class V> TermFunction<V> find_term(int number)
 enum { PAIR_TERMS(NUMBER) };
 #undef NUMBER
 
-template <class A, class B> constexpr bool same = false;
-template <class A> constexpr bool same<A, A> = true;
-
-// Excluded pairs do not contribute.
-template <class V> struct Nothing {
-    explicit Nothing(const number_of<V> *) {}
-};
-
-// Coulomb and Lennard-Jones in one loop, without softening, for what is computed most: forces in single precision, and
-// energies too in double precision. Instructions of two atoms i are interleaved: the processor's window is
-// too short to reach the next atom's while it waits for a result, and it has too few registers for more atoms.
-template <class Vector, class Charges, class Excluded, class Dispersion> struct Fused {
-    typedef Vector V;
-    typedef number_of<V> Number;
-    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4, ROWS = 6, ENERGY = sizeof(Number) == 8,
-           CHANNELS = ENERGY ? 5 : 3, MOST = ROWS,
-           LIGHT_CLUSTERS = same<Dispersion, LennardJonesGeometricPair<V>>,
-           CORRECTED = !same<Excluded, Nothing<V>> };
-    Charges charges;
-    const Excluded excluded;
-    const Dispersion dispersion;
-    const V cutoff2;
-    V own[M][ROWS], sums[M][CHANNELS];
-
-    MEMBER explicit Fused(const PairWork<Number> &work)
-        : charges(work.uniforms + work.terms[2]), excluded(work.uniforms + work.terms[3]),
-          dispersion(work.uniforms + work.terms[8]), cutoff2(traced::fill<V>(work.cutoff2))
-    {
-    }
-    MEMBER int rows() const { return ROWS; }
-    MEMBER int channels() const { return CHANNELS; }
-    template <class F> MEMBER void each_row(F f) const { each<ROWS>(f); }
-    template <class F> MEMBER void each_channel(F f) const { each<CHANNELS>(f); }
-
-    MEMBER void start(const Number *atoms, const Number *rest, bool)
-    {
-        EACH(M, a) {
-            EACH(ROWS, k) {
-                if constexpr (k < 3)
-                    own[a][k] = traced::fill<V>(atoms[k * N + a] + rest[k]);
-                else
-                    own[a][k] = traced::fill<V>(atoms[k * N + a]);
-            } END;
-            EACH(CHANNELS, k) { sums[a][k] = V{}; } END;
-        } END;
-    }
-
-    template <bool LIGHT, bool FLAGGED> MEMBER void add(const V *j, V *given, const Flags<V> &flags)
-    {
-        EACH(CHANNELS, k) { given[k] = V{}; } END;
-        EACH(M / 2, half) {
-            V d[2][3], r2[2], rinv[2], found[2][CHANNELS - 2];
-            mask_of<V> use[2];
-            EACH(2, b) {
-                constexpr int a = 2 * half + b;
-                EACH(3, k) { d[b][k] = j[k] - own[a][k]; } END;
-                r2[b] = d[b][0] * d[b][0] + (d[b][1] * d[b][1] + d[b][2] * d[b][2]);
-                use[b] = below(r2[b], cutoff2);
-                if constexpr (FLAGGED) {
-                    use[b] &= flags.counted[a];
-                    r2[b] = choose(use[b], r2[b], cutoff2);
-                }
-                rinv[b] = traced::twice_refined(r2[b], traced::rough_inverse_root(r2[b]), sizeof(Number) / 4);
-            } END;
-            EACH(2, b) {
-                constexpr int a = 2 * half + b;
-                constexpr bool whole = !LIGHT || a < M / 2;
-                const V *const i = own[a] + 3, q = r2[b] * Number(0.25);
-                V value[CHANNELS - 2];
-                if constexpr (sizeof(charges) > 8 * sizeof(V))  // coefficients are operands in memory, not in registers
-                    __asm__("" : "+m"(charges));
-                value[0] = charges.slope(q, rinv[b], i, j + 3, nullptr);
-                if constexpr (whole)
-                    value[0] += dispersion.slope(q, rinv[b], i + 1, j + 4, nullptr);
-                if constexpr (ENERGY) {
-                    value[1] = charges.energy(q, rinv[b], i, j + 3, nullptr);
-                    if constexpr (whole)
-                        value[2] = dispersion.energy(q, rinv[b], i + 1, j + 4, nullptr);
-                    else
-                        value[2] = V{};
-                }
-                if constexpr (FLAGGED && CORRECTED) {
-                    const mask_of<V> normal = flags.normal[a];
-                    value[0] = choose(normal, value[0], excluded.slope(q, rinv[b], i, j + 3, nullptr));
-                    if constexpr (ENERGY) {
-                        value[1] = choose(normal, value[1], excluded.energy(q, rinv[b], i, j + 3, nullptr));
-                        value[2] = keep(normal, value[2]);
-                    }
-                }
-                EACH(CHANNELS - 2, k) { found[b][k] = keep(use[b], value[k]); } END;
-            } END;
-            EACH(2, b) {
-                constexpr int a = 2 * half + b;
-                EACH(3, k) {
-                    sums[a][k] += found[b][0] * d[b][k];
-                    given[k] += found[b][0] * d[b][k];
-                } END;
-                if constexpr (ENERGY)
-                    EACH(2, k) {
-                        sums[a][3 + k] += found[b][1 + k];
-                        given[3 + k] += found[b][1 + k];
-                    } END;
-            } END;
-        } END;
-    }
-
-    MEMBER void finish(Number *to)
-    {
-        EACH(M, a) {
-            EACH(CHANNELS, k) {
-                const Number sum = total(sums[a][k]);
-                to[k * N + a] += k < 3 ? -sum : sum;
-            } END;
-        } END;
-    }
-};
-
 // Any terms: of all pairs of M atoms i and a vector of atoms j first the distances, then term after term.
 template <class Vector> struct Blocked {
     typedef Vector V;
     typedef number_of<V> Number;
-    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4, MOST = MAX_ROWS, LIGHT_CLUSTERS = false };
+    enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4 };
     const PairWork<Number> &work;
     const V cutoff2, soft2;
     const int parameters, row_count, energy_count;
@@ -346,14 +276,14 @@ template <class Vector> struct Blocked {
             f(k);
     }
 
-    void start(const Number *atoms, const Number *rest, bool of_light)
+    MEMBER void start(const Number *atoms, const Number *rest, bool of_light, int row_count, int channels)
     {
         light = of_light;
         for (int a = 0; a < M; a++) {
             for (int k = 0; k < row_count; k++)
                 own[a][k] = traced::fill<V>(k < 3 ? atoms[k * N + a] + rest[k] : atoms[k * N + a]);
             types[a] = work.name_count ? (int)atoms[(3 + parameters) * N + a] * work.kinds : 0;
-            for (int k = 0; k < channels(); k++)
+            for (int k = 0; k < channels; k++)
                 sums[a][k] = V{};
         }
     }
@@ -439,7 +369,7 @@ template <class Vector> struct Blocked {
             }
     }
 
-    template <bool, bool FLAGGED> __attribute__((noinline)) void add(const V *j, V *given, const Flags<V> &flags)
+    template <bool FLAGGED> __attribute__((noinline)) void add_pairs(const V *j, V *given, const Flags<V> &flags)
     {
         V d[M][3], sum[3] = {};
         mask_of<V> use[M];
@@ -489,10 +419,27 @@ template <class Vector> struct Blocked {
         }
     }
 
-    void finish(Number *to)
+    // Add the pairs with all atoms j of an entry.
+    static void add(Blocked &self, const Partners<V> (&parts)[3])
+    {
+        V j[MAX_ROWS], given[3 + MAX_TERMS];
+        Flags<V> flags;
+        for (const Partners<V> &with : parts)
+            for (index_t e = 0; e < with.count; e++) {
+                with.load_vector(e, j, [&](auto f) __attribute__((always_inline)) { self.each_row(f); });
+                if (with.masks) {
+                    flags.set(with.masks + 2 * M * e, M);
+                    self.template add_pairs<true>(j, given, flags);
+                } else
+                    self.template add_pairs<false>(j, given, flags);
+                with.add(e, given, false, [&](auto f) __attribute__((always_inline)) { self.each_channel(f); });
+            }
+    }
+
+    MEMBER void finish(Number *to, int channels)
     {
         for (int a = 0; a < M; a++)
-            for (int k = 0; k < channels(); k++)
+            for (int k = 0; k < channels; k++)
                 to[k * N + a] += k < 3 ? -total(sums[a][k]) : total(sums[a][k]);
         if (work.virial)
             for (int k = 0; k < 6; k++) {
@@ -501,6 +448,126 @@ template <class Vector> struct Blocked {
             }
     }
 };
+
+// Excluded pairs do not contribute.
+template <class V> struct Nothing {
+    explicit Nothing(const number_of<V> *) {}
+};
+template <class A, class B> constexpr bool same = false;
+template <class A> constexpr bool same<A, A> = true;
+
+template <class V> using AddPartners = void (*)(Blocked<V> &, const Partners<V> (&)[3]);
+
+// Add the pairs of two atoms i, from `first` on, with all atoms j of an entry, for Coulomb and Lennard-Jones without
+// softening and virial. Instructions of two atoms are interleaved: the processor's window is too short to reach those of
+// the next atom while it waits for a result, and it has too few registers for more atoms and their sums.
+template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY, bool LIGHT>
+MEMBER void add_two(Blocked<V> &of, const Partners<V> (&parts)[3], int first)
+{
+    typedef number_of<V> Number;
+    enum { M = Blocked<V>::M, CHANNELS = ENERGY ? 5 : 3 };
+    const auto &work = of.work;
+    Charges charges(work.uniforms + work.terms[2]);
+    const Excluded excluded(work.uniforms + work.terms[3]);
+    const Dispersion dispersion(work.uniforms + work.terms[8]);
+    const V cutoff2 = of.cutoff2;
+    V own[2][FUSED_ROWS], sums[2][CHANNELS];
+    EACH(2, b) {
+        EACH(FUSED_ROWS, k) { own[b][k] = of.own[first + b][k]; } END;
+        EACH(CHANNELS, k) { sums[b][k] = of.sums[first + b][k]; } END;
+    } END;
+    for (const Partners<V> &with : parts) {
+        const uint16_t *mask = with.masks ? with.masks + 2 * first : nullptr;
+        for (index_t e = 0; e < with.count; e++) {
+            V j[FUSED_ROWS], given[CHANNELS], d[2][3], r2[2], rinv[2], value[2][CHANNELS - 2];
+            mask_of<V> use[2];
+            with.load_vector(e, j, [](auto f) __attribute__((always_inline)) { each<FUSED_ROWS>(f); });
+            EACH(2, b) {
+                EACH(3, k) { d[b][k] = j[k] - own[b][k]; } END;
+                r2[b] = d[b][0] * d[b][0] + (d[b][1] * d[b][1] + d[b][2] * d[b][2]);
+                use[b] = below(r2[b], cutoff2);
+                if (mask) {
+                    use[b] &= mask_of_bits<V>(mask[2 * b]);
+                    r2[b] = choose(use[b], r2[b], cutoff2);
+                }
+                rinv[b] = traced::twice_refined(r2[b], traced::rough_inverse_root(r2[b]), sizeof(Number) / 4);
+                r2[b] *= Number(0.25);
+            } END;
+            if constexpr (sizeof(charges) > 8 * sizeof(V))  // coefficients are operands in memory, not in registers
+                __asm__("" : "+m"(charges));
+            EACH(2, b) {
+                value[b][0] = charges.slope(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
+                if constexpr (!LIGHT)
+                    value[b][0] += dispersion.slope(r2[b], rinv[b], own[b] + 4, j + 4, nullptr);
+                if constexpr (ENERGY) {
+                    value[b][1] = charges.energy(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
+                    value[b][2] = V{};
+                    if constexpr (!LIGHT)
+                        value[b][2] = dispersion.energy(r2[b], rinv[b], own[b] + 4, j + 4, nullptr);
+                }
+            } END;
+            if constexpr (!same<Excluded, Nothing<V>>)
+                if (mask)
+                    EACH(2, b) {
+                        const mask_of<V> normal = mask_of_bits<V>(mask[2 * b + 1]);
+                        const V slope = excluded.slope(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
+                        value[b][0] = choose(normal, value[b][0], slope);
+                        if constexpr (ENERGY) {
+                            const V energy = excluded.energy(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
+                            value[b][1] = choose(normal, value[b][1], energy);
+                            value[b][2] = keep(normal, value[b][2]);
+                        }
+                    } END;
+            EACH(2, b) {
+                EACH(CHANNELS - 2, k) { value[b][k] = keep(use[b], value[b][k]); } END;
+                EACH(3, k) { sums[b][k] += value[b][0] * d[b][k]; } END;
+                EACH(CHANNELS - 3, k) { sums[b][3 + k] += value[b][1 + k]; } END;
+            } END;
+            EACH(3, k) { given[k] = value[0][0] * d[0][k] + value[1][0] * d[1][k]; } END;
+            EACH(CHANNELS - 3, k) { given[3 + k] = value[0][1 + k] + value[1][1 + k]; } END;
+            with.add(e, given, first > 0, [](auto f) __attribute__((always_inline)) { each<CHANNELS>(f); });
+            if (mask)
+                mask += 2 * M;
+        }
+    }
+    EACH(2, b) { EACH(CHANNELS, k) { of.sums[first + b][k] = sums[b][k]; } END; } END;
+}
+
+template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY>
+void add_fused(Blocked<V> &of, const Partners<V> (&parts)[3])
+{
+#pragma GCC unroll 1
+    for (int first = 0; first < Blocked<V>::M; first += 2)
+        if (first && of.light && of.work.light == 1)
+            add_two<V, Charges, Excluded, Dispersion, ENERGY, true>(of, parts, first);
+        else
+            add_two<V, Charges, Excluded, Dispersion, ENERGY, false>(of, parts, first);
+}
+
+// The loop for the terms.
+template <class V> AddPartners<V> find_loop([[maybe_unused]] const PairWork<number_of<V>> &work)
+{
+#if !defined(__x86_64__) || VECTOR_BYTES > 16  // too few processors are without AVX2 to compile these loops for them
+    if (work.term_count == 2 && !work.interpreted && !work.virial && !(work.soft2 > 0)) {
+#define LOOP(Charges, Excluded, Dispersion)                                                                         \
+    if (work.terms[0] == Charges##ChargesPair_number && work.terms[6] == LennardJones##Dispersion##Pair_number)     \
+        return work.energy                                                                                          \
+            ? add_fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, true>           \
+            : add_fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, false>;
+#define LOOPS(Charges, Excluded) LOOP(Charges, Excluded, Geometric) LOOP(Charges, Excluded, LorentzBerthelot)
+        LOOPS(ReactionField, ExcludedReactionFieldChargesPair)
+        LOOPS(EwaldPolynomial, ExcludedEwaldPolynomialChargesPair)
+        if constexpr (sizeof(number_of<V>) == 8) {  // as energies are computed
+            LOOPS(ShortRange, Nothing)
+            LOOPS(CutCoulomb, Nothing)
+            LOOPS(Coulomb, Nothing)
+        }
+#undef LOOPS
+#undef LOOP
+    }
+#endif
+    return Blocked<V>::add;
+}
 
 #if VECTOR_BYTES == 64
 // Numbers by which `pick` packs the elements of vectors with a set mask, or unpacks them to where it is set: a
@@ -530,132 +597,74 @@ INLINE doubles pick(traced::longs numbers, doubles x)
 }
 #endif
 
-// Add the pairs of one entry of a list to the sums.
-template <bool LIGHT, class Terms>
-INLINE void add_entry(Terms &terms, const PairWork<typename Terms::Number> &work, const index_t *entry,
-                      const int *chunks, [[maybe_unused]] const uint16_t *bits, const uint16_t *masks, [[maybe_unused]] typename Terms::Number *buffer)
+// Add the pairs of one entry of a list to the sums. The numbers of rows and channels are constants unless they are 0.
+template <class V, int ROWS, int CHANNELS>
+MEMBER void add_entry(Blocked<V> &terms, AddPartners<V> add, const index_t *entry, const int *chunks,
+                      [[maybe_unused]] const uint16_t *bits, const uint16_t *masks,
+                      [[maybe_unused]] number_of<V> *buffer)
 {
-    typedef typename Terms::V V;
-    typedef typename Terms::Number Number;
-    enum { N = Terms::N, M = Terms::M, MOST = Terms::MOST };
-    const int rows = terms.rows(), channels = terms.channels();
+    typedef number_of<V> Number;
+    enum { N = Blocked<V>::N, M = Blocked<V>::M };
+    const PairWork<Number> &work = terms.work;
+    const int rows = ROWS ? ROWS : terms.rows(), channels = CHANNELS ? CHANNELS : terms.channels();
     const index_t chunk_i = entry[0] * M / N, lane = entry[0] * M % N, image = entry[1], first = entry[2];
     const index_t dense = entry[3], packs = work.packed ? entry[4] : entry[5];
     const Number *const centre_i = work.centres_i + 3 * chunk_i, *const step = work.steps + 3 * image;
+    // coordinates are relative to the centre of atoms i; the difference of centres is exact
     const Number origin[3] = {centre_i[0] + step[0], centre_i[1] + step[1], centre_i[2] + step[2]};
-    terms.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image,
-                work.light >= 0 && entry[7]);
-    V j[MOST], given[MOST];
-    Flags<V> flags;
-
-    const Number *const atoms_j = work.atoms_j, *const centres_j = work.centres_j;
-    Number *const sums_j = work.sums_j;
-
-    // coordinates relative to the centre of atoms i; the difference of centres is exact
-    const auto shift = [&](index_t chunk, int k) __attribute__((always_inline)) {
-        return traced::fill<V>(centres_j[3 * chunk + k] - origin[k]);
-    };
-    const auto load_chunk = [&](index_t chunk) __attribute__((always_inline)) {
-        const Number *const from = atoms_j + chunk * rows * N;
-        terms.each_row([&](auto k) __attribute__((always_inline)) {
-            j[k] = load<V>(from + k * N);
-            if (k < 3)
-                j[k] += shift(chunk, k);
-        });
-    };
-    const auto add_given = [&](index_t chunk) __attribute__((always_inline)) {
-        Number *const to = sums_j + chunk * channels * N;
-        terms.each_channel([&](auto k) __attribute__((always_inline)) {
-            store(to + k * N, load<V>(to + k * N) + given[k]);
-        });
-    };
-
-    const uint16_t *mask = masks + entry[6] * 2 * M;
-    for (index_t e = first; e < dense; e++, mask += 2 * M) {
-        const index_t chunk = chunks[e];
-        EACH(M, a) {
-            flags.counted[a] = mask_of_bits<V>(mask[2 * a]);
-            flags.normal[a] = mask_of_bits<V>(mask[2 * a + 1]);
-        } END;
-        load_chunk(chunk);
-        terms.template add<LIGHT, true>(j, given, flags);
-        add_given(chunk);
-    }
-    for (index_t e = dense; e < packs; e++) {
-        const index_t chunk = chunks[e];
-        load_chunk(chunk);
-        terms.template add<LIGHT, false>(j, given, flags);
-        add_given(chunk);
-    }
+    terms.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image, work.light >= 0 && entry[7], rows,
+                channels);
+    Partners<V> parts[3] = {
+        {dense - first, chunks + first, masks + entry[6] * 2 * M, work.atoms_j, work.sums_j, work.centres_j, origin,
+         rows, channels},
+        {packs - dense, chunks + dense, nullptr, work.atoms_j, work.sums_j, work.centres_j, origin, rows, channels}};
 #if VECTOR_BYTES == 64
     const index_t end = entry[5];
     index_t filled = 0;
     for (index_t e = packs; e < end; e++) {
-        const index_t chunk = chunks[e];
-        const unsigned flag = bits[e];
-        const auto numbers = packing((mask_of<V>)flag, V{});
-        const Number *const from = atoms_j + chunk * rows * N;
-        terms.each_row([&](auto k) __attribute__((always_inline)) {
-            const V x = pick(numbers, load<V>(from + k * N));
-            store(buffer + k * ROW + filled, k < 3 ? x + shift(chunk, k) : x);
-        });
-        filled += count_bits(flag);
+        const auto numbers = packing((mask_of<V>)bits[e], V{});
+        const Number *const from = work.atoms_j + chunks[e] * rows * N, *const centre = work.centres_j + 3 * chunks[e];
+        EACH(3, k) {
+            const V shift = traced::fill<V>(centre[k] - origin[k]);
+            store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)) + shift);
+        } END;
+        for (int k = 3; k < rows; k++)
+            store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)));
+        filled += count_bits(bits[e]);
     }
-    terms.each_row([&](auto k) __attribute__((always_inline)) {
+    for (int k = 0; k < rows; k++)
         store(buffer + k * ROW + filled, traced::fill<V>(k < 3 ? work.aside : 0));
-    });
-    for (index_t at = 0; at < filled; at += N) {
-        terms.each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(buffer + k * ROW + at); });
-        terms.template add<LIGHT, false>(j, given, flags);
-        terms.each_channel([&](auto k) __attribute__((always_inline)) {
-            store(buffer + (rows + k) * ROW + at, given[k]);
-        });
-    }
+    parts[2] = {(filled + N - 1) / N, nullptr, nullptr, buffer, buffer + rows * ROW, nullptr, nullptr, 0, 0};
+#endif
+    add(terms, parts);
+#if VECTOR_BYTES == 64
     filled = 0;
     for (index_t e = packs; e < end; e++) {
-        const unsigned flag = bits[e];
-        const auto numbers = unpacking((mask_of<V>)flag, V{});
-        terms.each_channel([&](auto k) __attribute__((always_inline)) {
-            given[k] = keep((mask_of<V>)flag, pick(numbers, load<V>(buffer + (rows + k) * ROW + filled)));
-        });
-        add_given(chunks[e]);
-        filled += count_bits(flag);
+        const auto mask = (mask_of<V>)bits[e];
+        const auto numbers = unpacking(mask, V{});
+        Number *const to = work.sums_j + chunks[e] * channels * N;
+        for (int k = 0; k < channels; k++)
+            store(to + k * N, load<V>(to + k * N)
+                                  + keep(mask, pick(numbers, load<V>(buffer + (rows + k) * ROW + filled))));
+        filled += count_bits(bits[e]);
     }
 #endif
-    terms.finish(work.sums_i + chunk_i * channels * N + lane);
+    terms.finish(work.sums_i + chunk_i * channels * N + lane, channels);
 }
 
-// Two functions for entries, so that each has the registers for itself.
-template <bool LIGHT, class Terms>
-__attribute__((noinline)) void add_entries(const PairWork<typename Terms::Number> &work, const index_t *entry,
-                                           const index_t *end, const int64_t *part, typename Terms::Number *buffer)
+template <class V, int ROWS, int CHANNELS>
+void add_parts(AddPartners<V> add, const PairWork<number_of<V>> &work, index_t first, index_t last)
 {
-    Terms terms(work);
-    for (; entry < end; entry += 9)
-        add_entry<LIGHT>(terms, work, entry, (const int *)part[2], (const uint16_t *)part[3], (const uint16_t *)part[4],
-                         buffer);
-}
-
-template <class Terms> void add_parts(const PairWork<typename Terms::Number> &work, index_t first, index_t last)
-{
-    typedef typename Terms::Number Number;
+    typedef number_of<V> Number;
     void *const memory = malloc((MAX_ROWS + 3 + MAX_TERMS) * ROW * sizeof(Number) + 64);
     Number *const buffer = (Number *)(((uintptr_t)memory + 63) / 64 * 64);
+    Blocked<V> terms(work);
     for (index_t k = first; k < last; k++) {
         const int64_t *const part = work.parts + 5 * k;
-        const index_t *entry = (const index_t *)part[0], *const end = entry + 9 * part[1];
-        while (entry < end) {
-            const bool some = Terms::LIGHT_CLUSTERS && work.light >= 0, light = some && entry[7];
-            const index_t *next = entry;
-            while (next < end && (some && next[7]) == light)
-                next += 9;
-            if constexpr (Terms::LIGHT_CLUSTERS)
-                if (light)
-                    add_entries<true, Terms>(work, entry, next, part, buffer);
-            if (!light)
-                add_entries<false, Terms>(work, entry, next, part, buffer);
-            entry = next;
-        }
+        const index_t *const entry = (const index_t *)part[0];
+        for (index_t e = 0; e < part[1]; e++)
+            add_entry<V, ROWS, CHANNELS>(terms, add, entry + 9 * e, (const int *)part[2], (const uint16_t *)part[3],
+                         (const uint16_t *)part[4], buffer);
     }
     free(memory);
 }
@@ -674,42 +683,6 @@ int64_t take_next(int64_t *counters, int counter)
     return __atomic_fetch_add(counters + 8 * counter, (int64_t)1, __ATOMIC_SEQ_CST);
 }
 
-template <class V, template <class> class Charges, template <class> class Excluded, template <class> class Dispersion>
-bool add_if(int charges, int dispersion, const PairWork<number_of<V>> &work, index_t first, index_t last)
-{
-    const bool found = work.terms[0] == charges && work.terms[6] == dispersion;
-    if (found)
-        add_parts<Fused<V, Charges<V>, Excluded<V>, Dispersion<V>>>(work, first, last);
-    return found;
-}
-
-// Add the pairs of some parts in loops with their terms, if there are such loops; return whether there are.
-template <class Number> bool add_fused(const PairWork<Number> &work, index_t first, index_t last)
-{
-    if (work.term_count != 2 || work.interpreted || work.virial || work.soft2 > 0)
-        return false;
-#define ADD(V, Charges, Excluded, Dispersion)                                                                      \
-    add_if<V, Charges##ChargesPair, Excluded, Dispersion##Pair>(Charges##ChargesPair_number, Dispersion##Pair_number, \
-                                                                work, first, last)
-    if constexpr (sizeof(Number) == 4)
-        return !work.energy && work.light != 0
-            && (ADD(floats, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesGeometric)
-                || ADD(floats, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesLorentzBerthelot)
-                || ADD(floats, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesLorentzBerthelot)
-                || ADD(floats, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesGeometric));
-    else
-        return work.energy
-            && (ADD(doubles, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesGeometric)
-                || ADD(doubles, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesGeometric)
-                || ADD(doubles, EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, LennardJonesLorentzBerthelot)
-                || ADD(doubles, ReactionField, ExcludedReactionFieldChargesPair, LennardJonesLorentzBerthelot)
-                || ADD(doubles, ShortRange, Nothing, LennardJonesGeometric)
-                || ADD(doubles, ShortRange, Nothing, LennardJonesLorentzBerthelot)
-                || ADD(doubles, CutCoulomb, Nothing, LennardJonesGeometric)
-                || ADD(doubles, CutCoulomb, Nothing, LennardJonesLorentzBerthelot));
-#undef ADD
-}
-
 template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t first, index_t last)
 {
     const size_t bytes = (work.energy ? 3 + work.term_count : 3) * sizeof(V);
@@ -720,13 +693,13 @@ template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t fi
     }
     if (!wait_for(work.counters, work.written, work.writes))
         return;
-#if defined(__x86_64__) && VECTOR_BYTES == 16  // too few processors are without AVX2 to compile these loops for them
-    const bool fused = false;
-#else
-    const bool fused = add_fused(work, first, last);
-#endif
-    if (!fused)
-        add_parts<Blocked<V>>(work, first, last);
+    const AddPartners<V> add = find_loop<V>(work);
+    if (add == Blocked<V>::add)
+        add_parts<V, 0, 0>(add, work, first, last);
+    else if (work.energy)
+        add_parts<V, FUSED_ROWS, 5>(add, work, first, last);
+    else
+        add_parts<V, FUSED_ROWS, 3>(add, work, first, last);
     if (work.last)
         take_next(work.counters, work.summed);
 }
