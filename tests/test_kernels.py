@@ -150,9 +150,13 @@ def test_libraries_are_built_again_only_when_a_source_changes(own, tmp_path):
     dates = [[library.stat().st_mtime_ns for library in build.build_libraries([path], tmp_path / "libraries")]
              for _ in range(2)]
     assert dates[0] == dates[1]
-    path.write_text(SOURCE.replace("1000003", "1000007"))
-    after = [library.stat().st_mtime_ns for library in build.build_libraries([path], tmp_path / "libraries")]
-    assert all(new > old for new, old in zip(after, dates[0], strict=True))
+    (tmp_path / "limits.h").write_text("#define LIMIT 3")
+    for changed, content in ((path, SOURCE.replace("1000003", "1000007")), (path, f'#include "own.h"\n{SOURCE}'),
+                             (tmp_path / "limits.h", "#define LIMIT 4")):  # included by another header
+        (tmp_path / "own.h").write_text('#include "limits.h"')
+        changed.write_text(content)
+        dates.append([library.stat().st_mtime_ns for library in build.build_libraries([path], tmp_path / "libraries")])
+        assert all(new > old for new, old in zip(dates[-1], dates[-2], strict=True))
 
 
 @pytest.mark.parametrize(("source", "compiler", "word"), [

@@ -192,3 +192,11 @@ def test_completion_of_other_shells_has_the_options(name, capsys):
 def test_completion_names_the_package_that_it_needs(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert shell(capsys, "completion", "bash")[0] == 4
+
+
+@pytest.mark.parametrize("words", [["map", "in.pdb", "--output", "-n.dx"], ["map", "in.pdb", "--output"]])
+def test_a_value_that_looks_like_an_option_is_explained(words):
+    """By the text of argparse's error, which has no class of its own."""
+    with pytest.raises(UsageError) as caught:
+        build_parser(words).parse_args(words)
+    assert "./-name" in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, get_origin
 
 from vmdpotential import __version__, registry
@@ -109,11 +109,12 @@ def called(arguments: Sequence[str]) -> Command:
     return command.for_arguments(arguments[1:])
 
 
-def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
+def build_parser(arguments: Sequence[str] | None = None,
+                 added: Callable[[argparse.Action, Parameter], None] | None = None) -> argparse.ArgumentParser:
     """Return the parser of all registered commands, or for some arguments.
 
     For arguments it is faster, with only what these need: the command that they call, without the declarations of
-    others, or all commands without options if they call none.
+    others, or all commands without options if they call none. `added` is called with each action of a parameter.
     """
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -140,7 +141,9 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
         for title, parameters in headings(command).items():
             group = sub.add_argument_group(title)
             for parameter in parameters:
-                _add(group, parameter)
+                for action in _add(group.add_argument, parameter):
+                    if added is not None:
+                        added(action, parameter)
         group = sub.add_argument_group("help and reports")
         group.add_argument("-h", "--help", action="help", help="print this help")
         group.add_argument("--json", action="store_true", help="print one JSON object instead of text")
@@ -199,28 +202,26 @@ def _help(parameter: Parameter) -> str:
     return (parameter.option.help + (f" ({text})" if text else "")).replace("%", "%%")
 
 
-def _add(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
+def _add(add: Callable[..., argparse.Action], parameter: Parameter) -> list[argparse.Action]:
+    """Add the arguments of a parameter by `add`, and return them."""
     option, metavar = parameter.option, _metavar(parameter)
     settings: dict[str, Any] = {"help": _help(parameter), "default": argparse.SUPPRESS}
     if option.positional:
         single, several = (None, "+") if parameter.required else ("?", "*")
         nargs = several if parameter.several else single
-        group.add_argument(parameter.name, metavar=metavar, nargs=nargs, **settings)
-        return
+        return [add(parameter.name, metavar=metavar, nargs=nargs, **settings)]
     names = [f"--{name.replace('_', '-')}" for name in (*option.aliases, parameter.name)]
     names += [f"-{option.short}"] if option.short else []
     settings["dest"] = parameter.name
     if parameter.type is bool and parameter.default is False:
-        group.add_argument(*names, action=_Switch, **settings)
-        group.add_argument(f"--no-{parameter.flag}", action=_Switch, **settings | {"help": argparse.SUPPRESS})
-    elif parameter.type is bool:
-        group.add_argument(*names, f"--no-{parameter.flag}", action=_Switch, **settings)
-    elif parameter.several:
-        group.add_argument(*names, metavar=metavar, action="extend", nargs="+", **settings)
-    elif get_origin(parameter.type) is Mapping:
-        group.add_argument(*names, metavar=metavar, action=_Added, **settings)
-    else:
-        group.add_argument(*names, metavar=metavar, action=_Once, **settings)
+        hidden = settings | {"help": argparse.SUPPRESS}
+        return [add(*names, action=_Switch, **settings), add(f"--no-{parameter.flag}", action=_Switch, **hidden)]
+    if parameter.type is bool:
+        return [add(*names, f"--no-{parameter.flag}", action=_Switch, **settings)]
+    if parameter.several:
+        return [add(*names, metavar=metavar, action="extend", nargs="+", **settings)]
+    kind = _Added if get_origin(parameter.type) is Mapping else _Once
+    return [add(*names, metavar=metavar, action=kind, **settings)]
 
 
 def join_negative_values(arguments: Sequence[str]) -> list[str]:

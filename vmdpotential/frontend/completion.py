@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from vmdpotential.errors import BackendError
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Parameter
 from vmdpotential.results import Result
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
@@ -30,13 +30,16 @@ def completion(
         import shtab
     except ImportError:
         raise BackendError("completion needs the package shtab", "pip install shtab") from None
-    from vmdpotential.frontend.arguments import build_parser, called
+    from vmdpotential.frontend.arguments import build_parser
 
-    parser = build_parser()
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                _with_values(command, called([name]), shtab.FILE)
+    def add_values(action: argparse.Action, parameter: Parameter) -> None:
+        """Add the allowed values of an option, or that it is a file."""
+        if parameter.option.allowed():
+            action.choices = list(parameter.option.shown())
+        elif parameter.type is Path:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+
+    parser = build_parser(added=add_values)
     return Completion(shell=shell, script=shtab.complete(parser, shell))
 
 
@@ -49,17 +52,6 @@ class Completion(Result):
     def text(self) -> Iterator[str]:
         """Yield the lines of the script."""
         yield from self.script.splitlines()
-
-
-def _with_values(parser: argparse.ArgumentParser, command: Command, files: Any) -> None:
-    """Add the allowed values of a command's options, or that they are files, for completion."""
-    known = {parameter.name: parameter for parameter in command.parameters}
-    for action in parser._actions:
-        parameter = known.get(action.dest)
-        if parameter is not None and parameter.option.allowed():
-            action.choices = list(parameter.option.shown())
-        elif parameter is not None and parameter.type is Path:
-            action.complete = files  # type: ignore[attr-defined]
 
 
 command = Command.of(completion, repeatable=False, examples=(

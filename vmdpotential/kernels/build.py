@@ -121,7 +121,8 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     system = next((name for part, name in SYSTEMS.items() if part in target), sys.platform)
     sets: Mapping[str, tuple[str, ...]] = INSTRUCTION_SETS.get(family, {"baseline": ()})
     libraries = [folder / library_name(name, system) for name in sets]
-    checksum = _checksum([*sorted(HEADERS.glob("*.h")), *sources], repr((sorted(sets.items()), OPTIONS, target)))
+    included = dict.fromkeys(file for path in sources for file in _included(path))
+    checksum = _checksum(list(included), repr((sorted(sets.items()), OPTIONS, target)))
     record = folder / "built.json"
     if record.exists() and json.loads(record.read_text()) == checksum and all(path.exists() for path in libraries):
         return libraries
