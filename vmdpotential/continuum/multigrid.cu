@@ -14,14 +14,14 @@
 #define SMOOTHINGS 2
 
 struct Equation {
-    const index_t *shapes, *starts;   // (levels, 3); (levels,) where coarse levels begin in arrays of all of them
+    const index_t *shapes, *starts;   // (levels, 3); (levels + 1,) where levels begin and end in arrays of all of them
     const float *x, *y, *z;           // conductances of the edges from each node of the finest level along an axis
-    float *coarse_x, *coarse_y, *coarse_z;
-    float *d, *u, *f;                 // finest level: the inverse diagonal; scratch; the residual. Their faces are 0
-    float *coarse_d, *coarse_u, *coarse_f;
+    float *coarse;                    // those along x of all coarse levels, then y, then z
+    float *scratch;                   // of all levels: the inverse diagonals d, u, and the residual f; of the finest
+                                      // level: the direction, and the ions' contribution at w for the full equation.
+                                      // Faces are 0
     const float *k2;                  // finest level: contribution of the ions to the diagonal
-    float *added;                     // that at w for the full equation, otherwise k2
-    float *direction, *w;             // finest level; the faces of direction are 0
+    float *w;                         // finest level
     const float *sources, *values;    // finest level: see compute_residual
     const double *ions;               // (kinds, 2) valences and shares of the ionic strength, for the full equation
     double *sums;                     // (3, parts) scratch, 0 at first; compute_residual writes two rows
@@ -43,12 +43,21 @@ struct Level {
 
 DEVICE Level level_of(const Equation &args, index_t n)
 {
-    const index_t *shape = args.shapes + 3 * n, at = args.starts[n];
+    const index_t *shape = args.shapes + 3 * n, all = args.starts[args.levels], finest = args.starts[1];
     const int nx = (int)shape[0], ny = (int)shape[1], nz = (int)shape[2];
+    float *d = args.scratch + args.starts[n], *u = d + all, *f = u + all;
     if (n == 0)
-        return {nx, ny, nz, args.x, args.y, args.z, args.d, args.u, args.f};
-    return {nx, ny, nz, args.coarse_x + at, args.coarse_y + at, args.coarse_z + at,
-            args.coarse_d + at, args.coarse_u + at, args.coarse_f + at};
+        return {nx, ny, nz, args.x, args.y, args.z, d, u, f};
+    const float *x = args.coarse + args.starts[n] - finest, *y = x + all - finest;
+    return {nx, ny, nz, x, y, y + all - finest, d, u, f};
+}
+
+DEVICE float *direction_of(const Equation &args) { return args.scratch + 3 * args.starts[args.levels]; }
+
+// The contribution of the ions to the diagonal of the finest level, at w for the full equation.
+DEVICE const float *added_of(const Equation &args)
+{
+    return args.kinds ? direction_of(args) + args.starts[1] : args.k2;
 }
 
 // The sum over neighbours of conductance times what `value` returns for them.
@@ -612,7 +621,7 @@ DEVICE bool apply_cycle(const Equation &args, const Team &team)
 TEAM_KERNEL(solve_gradients, Equation, team)
 {
     const Level l = level_of(args, 0);
-    float *p = args.direction, *q = args.u, *w = args.w, *f = args.f;
+    float *p = direction_of(args), *q = l.u, *w = args.w, *f = l.f;
     double *norms = args.sums, *products = norms + args.parts, *energies = products + args.parts;
     for (index_t count = args.begin; count < args.end; count++) {
         if (!apply_cycle(args, team))
@@ -628,7 +637,7 @@ TEAM_KERNEL(solve_gradients, Equation, team)
             }
             return;
         }
-        if (!turn(l, team, (float)(count ? now / args.state[0] : 0), args.added, p, q, energies))
+        if (!turn(l, team, (float)(count ? now / args.state[0] : 0), added_of(args), p, q, energies))
             return;
         const float step = (float)(now / sum_of(l, team, energies));
         sum_inner(l, team, norms, [=](index_t at) {
@@ -665,18 +674,19 @@ TEAM_KERNEL(compute_residual, Equation, team)
 // coarse level it is that at the finest node, scaled to a larger cell.
 TEAM_KERNEL(invert_diagonals, Equation, team)
 {
+    const float *added = added_of(args);
     if (args.kinds) {
+        float *slope = direction_of(args) + args.starts[1];
         for_inner(level_of(args, 0), team, [&](index_t at, index_t, index_t, index_t) {
-            args.added[at] = args.k2[at] > 0 ? (float)(args.k2[at] * of_ions(args, args.w[at], true)) : 0;
+            slope[at] = args.k2[at] > 0 ? (float)(args.k2[at] * of_ions(args, args.w[at], true)) : 0;
         });
         if (!team.meet())
             return;
     }
     const index_t ny = args.shapes[1], nz = args.shapes[2];
-    const float *added = args.added;
     for (index_t n = 0; n < args.levels; n++) {
         const Level l = level_of(args, n);
-        float *d = n ? args.coarse_d + args.starts[n] : args.d;
+        float *d = args.scratch + args.starts[n];
         const index_t sx = l.plane(), sy = l.nz, step = 1 << n;
         const float factor = (float)(step * step);
         for_inner(l, team, [=](index_t at, index_t i, index_t j, index_t k) {
@@ -747,10 +757,11 @@ TEAM_KERNEL(coarsen_conductances, Equation, team)
 {
     for (index_t n = 1; n < args.levels; n++) {
         const Level fine = level_of(args, n - 1);
-        const index_t *shape = args.shapes + 3 * n, at = args.starts[n];
-        coarsen(fine.x, args.coarse_x + at, shape - 3, shape, 0, team);
-        coarsen(fine.y, args.coarse_y + at, shape - 3, shape, 1, team);
-        coarsen(fine.z, args.coarse_z + at, shape - 3, shape, 2, team);
+        const index_t *shape = args.shapes + 3 * n, finest = args.starts[1], size = args.starts[args.levels] - finest;
+        float *x = args.coarse + args.starts[n] - finest;
+        coarsen(fine.x, x, shape - 3, shape, 0, team);
+        coarsen(fine.y, x + size, shape - 3, shape, 1, team);
+        coarsen(fine.z, x + 2 * size, shape - 3, shape, 2, team);
         if (!team.meet())
             return;
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,8 @@ ROUNDING = 1e-6
 STEPS, LARGEST_CHANGE = 30, 3.0
 
 #: Arguments of kernels that do not need them.
-UNUSED: dict[str, Any] = {
-    **dict.fromkeys(("d", "u", "f", "coarse_d", "coarse_u", "coarse_f", "direction", "added", "w", "sources",
-                     "values")), "begin": 0, "end": 0, "limit": 0.0}
+UNUSED: dict[str, Any] = {"scratch": None, "w": None, "sources": None, "values": None, "begin": 0, "end": 0,
+                          "limit": 0.0}
 
 
 class Multigrid:
@@ -63,19 +61,17 @@ class Multigrid:
 
     def __init__(self, engine: Engine, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> None:
         shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
-        sizes = shapes.prod(1)
+        starts = np.concatenate([[0], np.cumsum(shapes.prod(1))])
         self.engine, self.shape, self.ions = engine, tuple(x.shape), ions
-        self._coarse = int(sizes[1:].sum())
-        planes, nodes = self.shape[0], int(sizes[0])
-        self._workers = engine.team_size((1 if nodes < SMALL_LATTICE else planes // PLANES, nodes // NODES))
+        self._nodes, self._all_nodes = int(starts[1]), int(starts[-1])
+        planes = self.shape[0]
+        self._workers = engine.team_size((1 if self._nodes < SMALL_LATTICE else planes // PLANES, self._nodes // NODES))
         parts = max(planes, self._workers)
         self._arrays: dict[str, Any] = {
-            "shapes": engine.array(shapes), "starts": engine.array(np.cumsum([0, 0, *sizes[1:-1]])[:levels]),
-            "x": engine.array(x), "y": engine.array(y), "z": engine.array(z), "k2": engine.array(k2),
-            **{name: engine.zeros(self._coarse, np.float32) for name in ("coarse_x", "coarse_y", "coarse_z")},
-            "ions": engine.array(ions), "sums": engine.zeros((3, parts), np.float64),
+            "shapes": engine.array(shapes), "starts": engine.array(starts), "x": engine.array(x), "y": engine.array(y),
+            "z": engine.array(z), "coarse": engine.zeros(3 * (self._all_nodes - self._nodes), np.float32),
+            "k2": engine.array(k2), "ions": engine.array(ions), "sums": engine.zeros((3, parts), np.float64),
             "state": engine.zeros(3, np.float64), "levels": levels, "parts": parts, "kinds": len(ions)}
-        self._scratch: dict[str, Any] = {}
         self._launch("coarsen_conductances")
 
     @property
@@ -85,23 +81,19 @@ class Multigrid:
 
     def _launch(self, name: str, **values: Any) -> None:
         """Run a kernel of multigrid.cu for the whole lattice."""
-        self.engine.launch_team(KERNELS[name], self._workers, **(UNUSED | self._arrays | self._scratch | values))
+        self.engine.launch_team(KERNELS[name], self._workers, **(UNUSED | self._arrays | values))
 
     def _allocate(self) -> None:
         """Allocate the arrays that only :meth:`solve` needs, unless they are."""
-        if self._scratch:
-            return
-        for name in "duf":
-            self._scratch |= {name: self.engine.zeros(self.shape, np.float32),
-                              f"coarse_{name}": self.engine.zeros(self._coarse, np.float32)}
-        self._scratch["direction"] = self.engine.zeros(self.shape, np.float32)
-        self._scratch["added"] = self.engine.zeros(self.shape, np.float32) if len(self.ions) else self._arrays["k2"]
-        if not len(self.ions):
-            self._launch("invert_diagonals")
+        if "scratch" not in self._arrays:
+            size = 3 * self._all_nodes + (2 if len(self.ions) else 1) * self._nodes
+            self._arrays["scratch"] = self.engine.zeros(size, np.float32)
+            if not len(self.ions):
+                self._launch("invert_diagonals")
 
     def release(self) -> None:
         """Free the arrays that only :meth:`solve` needs, so that another lattice can have theirs."""
-        self._scratch = {}
+        self._arrays.pop("scratch", None)
 
     def solve(self, w: Any, sources: Any, tolerance: float) -> int:
         """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
@@ -154,13 +146,14 @@ class Multigrid:
         change, largest = self.engine.zeros(self.shape, np.float32), self.engine.empty(self.shape[0], np.float64)
         self._launch("invert_diagonals", w=w)
         count, _ = self._gradients(change, goal)
-        planes, size = self.shape[0], math.prod(self.shape)
+        planes = self.shape[0]
         given = {"change": change, "k2": self._arrays["k2"], "w": w, "sums": largest, "shape": self.shape}
         grain = planes_at_once(planes)
         self.engine.launch(KERNELS["find_largest_change"], (planes, BLOCK * planes), "Poisson-Boltzmann", grain,
                            **given, factor=0.0)
         factor = min(1.0, LARGEST_CHANGE / max(1e-30, float(self.engine.to_host(largest).max())))
-        self.engine.launch(KERNELS["add_change"], (planes, size), "Poisson-Boltzmann", grain, **given, factor=factor)
+        self.engine.launch(KERNELS["add_change"], (planes, self._nodes), "Poisson-Boltzmann", grain, **given,
+                           factor=factor)
         return count
 
     def _gradients(self, w: Any, goal: float) -> tuple[int, bool]:
@@ -168,7 +161,7 @@ class Multigrid:
 
         Returns the number of iterations, and whether they reduced it so far.
         """
-        end, most = 0, max(1, LARGEST_LAUNCH // math.prod(self.shape))
+        end, most = 0, max(1, LARGEST_LAUNCH // self._nodes)
         while True:
             begin, end = end, min(end + most, ITERATIONS)
             self._launch("solve_gradients", w=w, begin=begin, end=end, limit=goal**2)
