@@ -139,11 +139,12 @@ CUT = PairPotential((Term("charges", coulomb.CUT.bind(cutoff=CUTOFF), CHARGES), 
 EWALD = PairPotential((Term("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES), Term("lj", LJ, GEOMETRIC)))
 TRUNCATED = PairPotential((
     Term("charges", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES), Term("lj", LJ, LORENTZ_BERTHELOT)))
+LOOKED_UP = PairPotential((Term("lj", LJ, TABLE), Term("charges", FIELD, CHARGES)))
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("energy", [False, True])
-@pytest.mark.parametrize("potential", [WATER, SWAPPED, LONG, CUT, EWALD, TRUNCATED])
+@pytest.mark.parametrize("potential", [WATER, SWAPPED, LONG, CUT, EWALD, TRUNCATED, LOOKED_UP])
 def test_common_potentials_without_virial(potential, energy, precision):
     """They have loops of their own."""
     cell = CELLS["triclinic"]

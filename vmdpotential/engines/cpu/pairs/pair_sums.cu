@@ -356,17 +356,17 @@ template <class Vector> struct Blocked {
         }
     }
 
-    void look_up(V row)
+    // The parameters in tables of atom a with atoms j of some types.
+    MEMBER void look_up(V row, int a, int names, V *to) const
     {
         Number kinds[N], found[N];
         store(kinds, row);
-        for (int k = 0; k < work.name_count; k++)
-            for (int a = 0; a < M; a++) {
-                const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[a];
-                for (int n = 0; n < N; n++)
-                    found[n] = table[(int)kinds[n]];
-                looked_up[a][k] = load<V>(found);
-            }
+        for (int k = 0; k < names; k++) {
+            const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[a];
+            for (int n = 0; n < N; n++)
+                found[n] = table[(int)kinds[n]];
+            to[k] = load<V>(found);
+        }
     }
 
     template <bool FLAGGED> __attribute__((noinline)) void add_pairs(const V *j, V *given, const Flags<V> &flags)
@@ -384,8 +384,8 @@ template <class Vector> struct Blocked {
             pairs.r2[a] = r2 * Number(0.25);
             pairs.rinv[a] = traced::twice_refined(r2, traced::rough_inverse_root(r2), sizeof(Number) / 4);
         } END;
-        if (work.name_count)
-            look_up(j[row_count - 1]);
+        for (int a = 0; a < M && work.name_count; a++)
+            look_up(j[row_count - 1], a, work.name_count, looked_up[a]);
         if (work.one_sided)
             for (int a = 0; a < M; a++) {
                 reverse.r2[a] = pairs.r2[a];
@@ -465,23 +465,26 @@ template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY,
 MEMBER void add_two(Blocked<V> &of, const Partners<V> (&parts)[3], int first)
 {
     typedef number_of<V> Number;
-    enum { M = Blocked<V>::M, CHANNELS = ENERGY ? 5 : 3 };
+    enum { M = Blocked<V>::M, CHANNELS = ENERGY ? 5 : 3, TABLE = same<Dispersion, LennardJonesTablePair<V>>,
+           ROWS = TABLE ? FUSED_ROWS - 1 : FUSED_ROWS };  // with types instead of the two parameters
     const auto &work = of.work;
     Charges charges(work.uniforms + work.terms[2]);
     const Excluded excluded(work.uniforms + work.terms[3]);
     const Dispersion dispersion(work.uniforms + work.terms[8]);
     const V cutoff2 = of.cutoff2;
-    V own[2][FUSED_ROWS], sums[2][CHANNELS];
+    V own[2][ROWS], sums[2][CHANNELS];
     EACH(2, b) {
-        EACH(FUSED_ROWS, k) { own[b][k] = of.own[first + b][k]; } END;
+        EACH(ROWS, k) { own[b][k] = of.own[first + b][k]; } END;
         EACH(CHANNELS, k) { sums[b][k] = of.sums[first + b][k]; } END;
     } END;
     for (const Partners<V> &with : parts) {
         const uint16_t *mask = with.masks ? with.masks + 2 * first : nullptr;
         for (index_t e = 0; e < with.count; e++) {
-            V j[FUSED_ROWS], given[CHANNELS], d[2][3], r2[2], rinv[2], value[2][CHANNELS - 2];
+            V j[ROWS], given[CHANNELS], d[2][3], r2[2], rinv[2], value[2][CHANNELS - 2], pair[2][2];
             mask_of<V> use[2];
-            with.load_vector(e, j, [](auto f) __attribute__((always_inline)) { each<FUSED_ROWS>(f); });
+            with.load_vector(e, j, [](auto f) __attribute__((always_inline)) { each<ROWS>(f); });
+            if constexpr (TABLE && !LIGHT)
+                EACH(2, b) { of.look_up(j[ROWS - 1], first + b, 2, pair[b]); } END;
             EACH(2, b) {
                 EACH(3, k) { d[b][k] = j[k] - own[b][k]; } END;
                 r2[b] = d[b][0] * d[b][0] + (d[b][1] * d[b][1] + d[b][2] * d[b][2]);
@@ -498,12 +501,12 @@ MEMBER void add_two(Blocked<V> &of, const Partners<V> (&parts)[3], int first)
             EACH(2, b) {
                 value[b][0] = charges.slope(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
                 if constexpr (!LIGHT)
-                    value[b][0] += dispersion.slope(r2[b], rinv[b], own[b] + 4, j + 4, nullptr);
+                    value[b][0] += dispersion.slope(r2[b], rinv[b], own[b] + 4, j + 4, pair[b]);
                 if constexpr (ENERGY) {
                     value[b][1] = charges.energy(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
                     value[b][2] = V{};
                     if constexpr (!LIGHT)
-                        value[b][2] = dispersion.energy(r2[b], rinv[b], own[b] + 4, j + 4, nullptr);
+                        value[b][2] = dispersion.energy(r2[b], rinv[b], own[b] + 4, j + 4, pair[b]);
                 }
             } END;
             if constexpr (!same<Excluded, Nothing<V>>)
@@ -549,11 +552,14 @@ template <class V> AddPartners<V> find_loop([[maybe_unused]] const PairWork<numb
 {
 #if !defined(__x86_64__) || VECTOR_BYTES > 16  // too few processors are without AVX2 to compile these loops for them
     if (work.term_count == 2 && !work.interpreted && !work.virial && !(work.soft2 > 0)) {
-#define LOOP(Charges, Excluded, Dispersion)                                                                         \
-    if (work.terms[0] == Charges##ChargesPair_number && work.terms[6] == LennardJones##Dispersion##Pair_number)     \
-        return work.energy                                                                                          \
-            ? add_fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, true>           \
-            : add_fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, false>;
+#define LOOP_IF(condition, Charges, Excluded, Dispersion, ENERGY)                                         \
+    if (condition && work.terms[0] == Charges##ChargesPair_number                                         \
+        && work.terms[6] == LennardJones##Dispersion##Pair_number)                                        \
+        return add_fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, ENERGY>;
+#define ENERGY_LOOP(Charges, Excluded, Dispersion) LOOP_IF(work.energy, Charges, Excluded, Dispersion, true)
+#define LOOP(Charges, Excluded, Dispersion)         \
+    ENERGY_LOOP(Charges, Excluded, Dispersion)      \
+    LOOP_IF(!work.energy, Charges, Excluded, Dispersion, false)
 #define LOOPS(Charges, Excluded) LOOP(Charges, Excluded, Geometric) LOOP(Charges, Excluded, LorentzBerthelot)
         LOOPS(ReactionField, ExcludedReactionFieldChargesPair)
         LOOPS(EwaldPolynomial, ExcludedEwaldPolynomialChargesPair)
@@ -561,9 +567,14 @@ template <class V> AddPartners<V> find_loop([[maybe_unused]] const PairWork<numb
             LOOPS(ShortRange, Nothing)
             LOOPS(CutCoulomb, Nothing)
             LOOPS(Coulomb, Nothing)
+            ENERGY_LOOP(ReactionField, ExcludedReactionFieldChargesPair, Table)
+            ENERGY_LOOP(ShortRange, Nothing, Table)
+            ENERGY_LOOP(CutCoulomb, Nothing, Table)
         }
 #undef LOOPS
 #undef LOOP
+#undef ENERGY_LOOP
+#undef LOOP_IF
     }
 #endif
     return Blocked<V>::add;
@@ -694,7 +705,7 @@ template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t fi
     if (!wait_for(work.counters, work.written, work.writes))
         return;
     const AddPartners<V> add = find_loop<V>(work);
-    if (add == Blocked<V>::add)
+    if (add == Blocked<V>::add || work.name_count)
         add_parts<V, 0, 0>(add, work, first, last);
     else if (work.energy)
         add_parts<V, FUSED_ROWS, 5>(add, work, first, last);
