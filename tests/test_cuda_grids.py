@@ -151,7 +151,8 @@ def test_unconverged_last_round_is_no_solution(gpu, monkeypatch, engine):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ions", [np.zeros((0, 2)), np.array([(1.0, 0.5), (-2.0, 0.5)])], ids=["linear", "full"])
-@pytest.mark.parametrize(("shape", "levels"), [((49, 33, 65), 4), ((17, 17, 17), 2), ((25, 21, 45), 3), ((9, 9, 9), 1)])
+@pytest.mark.parametrize(("shape", "levels"), [
+    pytest.param((49, 33, 65), 4, marks=pytest.mark.nightly), ((17, 17, 17), 2), ((25, 21, 45), 3), ((9, 9, 9), 1)])
 def test_solution_is_that_of_the_cpu(gpu, monkeypatch, shape, levels, ions):
     """Both blocks compute levels of more than 6000 nodes; the coarsest one may have rows of an even number of nodes."""
     monkeypatch.setattr(multigrid, "LARGEST_LAUNCH", 4 * np.prod(shape))  # four iterations in each launch

@@ -156,7 +156,7 @@ def test_an_atom_on_a_point_makes_no_field_there(engine, precision):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [None, *CELLS], ids=str)
-@pytest.mark.parametrize("count", [1, 150, 3000])
+@pytest.mark.parametrize("count", [1, 150, pytest.param(3000, marks=pytest.mark.nightly)])
 def test_pairs_at_points_take_the_nearest_image(engine, cell, count):
     positions, charges = random_charges(count + 1, -60, 60)
     bound = interaction("coulomb")

@@ -138,7 +138,7 @@ def test_wheel_states_version_licence_and_requirements(wheel):
     assert metadata["Requires-Python"] == ">=3.11"
     assert "BSD-3-Clause" in (metadata["License"] or metadata["License-Expression"])
     requirements = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
-    assert "numpy>=1.26" in requirements
+    assert "numpy>=1.26.4" in requirements
     assert not [line for line in requirements if "MDAnalysis" in line or "pycuda" in line]
     assert "BSD 3-Clause License" in wheel.read(
         next(name for name in wheel.namelist() if name.endswith("LICENSE"))).decode()
