@@ -24,7 +24,7 @@ from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.jump import NEAR_COARSE
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
 from vmdpotential.engines import Engine, PointSum
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
@@ -506,7 +506,13 @@ def _potential(engine: Engine, lattice: Lattice, positions: Floats, charges: Flo
     methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
     method, request, exact = fastest((each for each in methods if each.superposes and not each.algorithms), request,
                                      positions, charges, engine)
-    return run_to_tolerance(method, request, positions, charges, exact, engine)[1].values()
+    try:
+        return run_to_tolerance(method, request, positions, charges, exact, engine)[1].values()
+    except MemoryPlanError:
+        raise
+    except TaskError:  # rounding near charges is more than the tolerance of a potential that is small far away
+        direct: Method = registry.get("method", "direct")
+        return direct.plan(request, engine).run(positions, charges).values()
 
 
 def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
