@@ -132,7 +132,7 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
                 for name, each in sets.items()}
     kept = folder / "objects"  # of files that did not change, a rebuild takes the objects
     kept.mkdir(parents=True, exist_ok=True)
-    position = () if system == "win32" else ("-fPIC",)
+    position = ("-D_USE_MATH_DEFINES",) if system == "win32" else ("-fPIC",)  # M_PI is not in the standard of C++
     objects: dict[str, list[Path]] = {name: [] for name in sets}
     # next to the libraries, so that renaming stays within one file system
     with tempfile.TemporaryDirectory(dir=folder) as place, \
@@ -149,8 +149,9 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
             each.result()
         for name, library in zip(sets, libraries, strict=True):
             # the optimisation options are not repeated: with some of them linkers change the processor's rounding mode
-            _make([*command, "-shared", *map(str, objects[name]), *(() if system == "win32" else ("-lm",)), "-o"],
-                  Path(place, library.name), library)
+            # kernels need no C++ library, which ziglang would compile for each new target
+            _make([*command, "-shared", *(["-nostdlib++"] if "ziglang" in command else []), *map(str, objects[name]),
+                   *(() if system == "win32" else ("-lm",)), "-o"], Path(place, library.name), library)
     for path in set(kept.iterdir()) - {path for each in objects.values() for path in each}:
         path.unlink(missing_ok=True)
     record.write_text(json.dumps(checksum))
