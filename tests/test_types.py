@@ -53,3 +53,4 @@ def test_the_signatures_are_those_of_the_commands():
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_task_types", loader))
     loader.exec_module(module)
     assert module.TARGET.read_text() == module.text()
+    assert module.SUMMARIES.read_text() == module.summaries()

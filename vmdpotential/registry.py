@@ -140,6 +140,12 @@ def listed(kind: str) -> list[str]:
     return [name for name in available(kind) if (kind, name) not in _unlisted]
 
 
+def path(kind: str, name: str) -> str:
+    """Return the dotted path of an object that has not been imported, or nothing."""
+    target = _entries[kind][name]
+    return target if isinstance(target, str) else ""
+
+
 def get(kind: str, name: str) -> Any:
     """Return the object with a name, which is imported if needed.
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, get_origin
 from vmdpotential import __version__, registry
 from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.frontend.declarations import as_text, takes_data
+from vmdpotential.frontend.summaries import SUMMARIES
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request that cannot be done or failed;
@@ -114,7 +115,7 @@ def build_parser(arguments: Sequence[str] | None = None,
     """Return the parser of all registered commands, or for some arguments.
 
     For arguments it is faster, with only what these need: the command that they call, without the declarations of
-    others, or all commands without options if they call none. `added` is called with each action of a parameter.
+    others, or the summaries of all commands if they call none. `added` is called with each action of a parameter.
     """
     parser = _Parser(
         prog="vmdpotential", epilog=EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -122,22 +123,22 @@ def build_parser(arguments: Sequence[str] | None = None,
     )
     parser.add_argument("--version", action="version", version=f"vmdpotential {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    results: list[tuple[str, Command]] = []
     words = list(arguments or ())
     only = [name for name in words[:1] if name in registry.available("command")]
+    if arguments is not None and not only:
+        for name, summary in summaries().items():
+            commands.add_parser(name, help=summary, add_help=False)
+        return parser
     for name in only or registry.available("command"):
-        with contextlib.suppress(BackendError):  # a broken plugin; `vmdpotential plugins` gives the reason
-            results.append((name, called([name, *words[1:]])))
-    if not only:  # commands for structures and maps are listed together, whichever package registered them
-        results.sort(key=lambda item: not takes_data(item[1]))
-    for name, command in results:
+        try:
+            command = called([name, *words[1:]])
+        except BackendError:  # a broken plugin; `vmdpotential plugins` gives the reason
+            continue
         sub = commands.add_parser(
             name, help=command.summary, description=command.description, usage=_usage(command), add_help=False,
             epilog="\n".join([*_examples(command), EXIT_CODES]), allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        if words and not only:
-            continue
         for title, parameters in headings(command).items():
             group = sub.add_argument_group(title)
             for parameter in parameters:
@@ -153,6 +154,23 @@ def build_parser(arguments: Sequence[str] | None = None,
         group.add_argument(SURFACE_OF, default=None, help=argparse.SUPPRESS)
         group.add_argument(TCL, nargs="?", const="", help=argparse.SUPPRESS)
     return parser
+
+
+def summaries() -> dict[str, str]:
+    """Return the summaries of all commands; those for structures and maps come first, whichever package they are of.
+
+    The commands of this package are not imported for them, which would take most of the time of ``--help``.
+    """
+    results: dict[str, tuple[str, bool]] = {}
+    for name in registry.available("command"):
+        with contextlib.suppress(BackendError):  # a broken plugin; `vmdpotential plugins` gives the reason
+            results[name] = SUMMARIES.get(registry.path("command", name)) or summary_of(registry.get("command", name))
+    return {name: summary for name, (summary, _) in sorted(results.items(), key=lambda item: not item[1][1])}
+
+
+def summary_of(command: Command) -> tuple[str, bool]:
+    """Return the summary of a command, and whether it is listed with those for structures and maps."""
+    return command.summary, takes_data(command)
 
 
 def headings(command: Command) -> dict[str, list[Parameter]]:
