@@ -1,12 +1,12 @@
 """The continuum method `apbs`: closed forms, a protein, the lattice of other maps, refusals."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import charges_at, slow
+from structure_files import TOOLS
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.compare import command as compare
@@ -138,8 +138,7 @@ def test_radii_are_read_or_named_never_guessed():
 def test_radii_of_files_are_kept(tmp_path):
     write_pqr(ion(), tmp_path / "a.pqr")
     assert read_structure(tmp_path / "a.pqr").radii.tolist() == [RADIUS]
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     result = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
     assert set(result.radii) >= {1.55, 1.3, 1.7, 1.2}
     # Amber's own mbondi2, by its program
@@ -150,8 +149,7 @@ def test_radii_of_files_are_kept(tmp_path):
 
 @pytest.mark.slow
 def test_lysozyme_is_near_other_programs(apbs):
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     protein = assign_charges(read_structure(folder / "receptor.pdb"))
     assert protein.net_charge == pytest.approx(8)
     options = {"spacing": 0.7, "radii": "mbondi2", "unit": "kcal/mol/e", "method": "apbs"}
