@@ -9,7 +9,9 @@ import xarray
 from helpers import water
 
 import vmdpotential as vp
+from vmdpotential.grid.lattice import Provenance
 from vmdpotential.grid.solvation import Solvation
+from vmdpotential.surfaces import molecular_surface
 
 
 @pytest.fixture
@@ -70,3 +72,34 @@ def test_a_solvation_energy_belongs_to_the_map_it_was_computed_with(grid):
     window = solvated.window((0, 0, 0), np.array(grid.lattice.shape) - 1)
     for other in (2 * solvated, solvated / 2, -solvated, solvated + 1, solvated - grid, solvated + solvated, window):
         assert other.solvation is None
+
+
+@pytest.mark.parametrize("angles", [(90, 90, 90), (80, 95, 100)])
+def test_a_periodic_map_is_continued_by_its_images(angles, tmp_path):
+    """Waves of the cell; also for a map in a file, and on a molecular surface around the corner of the cell."""
+    cell = vp.Cell.from_parameters(12, 14, 16, *angles)
+    inverse = np.linalg.inv(cell.vectors)
+
+    def wave(points):
+        return np.cos(2 * np.pi * points @ inverse).sum(-1)
+
+    lattice = vp.Lattice.over_cell(cell, 0.25, (3.0, -2.0, 1.0))
+    made = vp.Grid(lattice, wave(lattice.points()).reshape(lattice.shape), "V",
+                   provenance=Provenance(boundary="periodic", cell=tuple(cell.vectors.ravel().tolist())))
+    positions = np.array([lattice.origin - 7.0, lattice.last + 3.0])
+    exact = 1e-5 if cell.orthogonal else 0.03
+    vp.write_map(made, tmp_path / "wave.mrc")
+    for grid in (made, vp.open_map(tmp_path / "wave.mrc")):
+        wider = grid.covering(positions, 2.0)
+        assert (wider.lattice.origin <= positions[0] - 2).all()
+        assert (wider.lattice.last >= positions[1] + 2).all()
+        np.testing.assert_allclose(wider.values.ravel(), wave(wider.lattice.points()), atol=exact)
+        assert grid.covering(lattice.points()[:1]) is grid
+        molecule = water(6)
+        surface = molecular_surface(replace(molecule, positions=molecule.positions + lattice.origin), atoms="all")
+        assert np.isnan(grid.sample(surface.vertices)).any()
+        np.testing.assert_allclose(surface.sample(grid), wave(surface.vertices), atol=0.03)
+    part = made.window((0, 0, 0), (8, 8, 8))
+    unknown = replace(made, provenance=replace(made.provenance, boundary="open"))
+    for grid in (part, unknown):  # an image is not known, or there is none
+        assert grid.covering(positions) is grid

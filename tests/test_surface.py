@@ -416,6 +416,9 @@ def test_no_value_outside_of_a_surface_is_read_within_the_molecule():
     size = radii(structure.elements)
 
     class Where:
+        def covering(self, points):
+            return self
+
         def sample(self, points):
             return np.min([cKDTree(structure.positions[size == r]).query(points)[0] - r for r in np.unique(size)], 0)
 

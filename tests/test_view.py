@@ -23,6 +23,7 @@ from pages import (
     places_of,
     random_grid,
     small_molecule,
+    values_of,
     words_of,
 )
 
@@ -113,6 +114,21 @@ def test_orbitals_and_densities_are_shown_as_isosurfaces(npm, molecule, grid):
     assert levels["e/A^3"] == pytest.approx(levels["e/bohr^3"] / BOHR**3, rel=0.05)
     other = view_page(molecule, dataclasses.replace(grid, unit="e/A^3"), level=0.7, viewer_script=npm)
     assert content_of(other)["level"] == 0.7
+
+
+def test_a_periodic_map_covers_the_molecule_with_its_images(npm, molecule, grid):
+    size = grid.lattice.spacing * grid.lattice.shape
+    about = dataclasses.replace(grid.provenance, boundary="periodic", cell=tuple(np.diag(size).ravel().tolist()))
+    molecule = molecule.take(molecule.elements != "Na")  # which the page shows as an ion of its list
+    positions = molecule.positions - molecule.positions.min(0) + grid.lattice.origin  # at the corner of the cell
+    content = content_of(view_page(dataclasses.replace(molecule, positions=positions),
+                                   dataclasses.replace(grid, provenance=about), viewer_script=npm))["maps"][0]
+    values, origin = values_of(content), np.array(content["origin"])
+    assert (origin <= positions.min(0) - 3.5).all()  # radius and probe
+    first = np.rint((origin - grid.lattice.origin) / grid.lattice.spacing).astype(int)
+    nodes = np.indices(values.shape).reshape(3, -1).T + first
+    expected = grid.values[tuple((nodes % grid.lattice.shape).T)]
+    np.testing.assert_allclose(values.ravel(), expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
 
 
 def test_page_is_one_file_whose_scripts_alone_may_run(npm, molecule, grid):

@@ -12,7 +12,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
-from vmdpotential.commands.gridded import LATTICE, GridResult, wraps
+from vmdpotential.commands.gridded import LATTICE, GridResult
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
@@ -97,7 +97,7 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
-        wraps=wraps(free_energy.grids["mean"].lattice, free_energy.cell))
+        wraps=free_energy.grids["mean"].lattice.wraps(free_energy.cell))
     maps = [path for path, word in zip(maps, requested, strict=False) if word in free_energy.grids]
     grids = [free_energy.grids[word] for word in requested if word in free_energy.grids]
     with files.writing([*tables, *maps], run.force) as temporary:

@@ -9,6 +9,7 @@ import numpy as np
 from pymol import CmdException
 
 from vmdpotential.frames.live import LiveMap
+from vmdpotential.frontend.adapters import covering_surface
 from vmdpotential.frontend.following import Following
 from vmdpotential.grid.lattice import Grid
 
@@ -107,6 +108,7 @@ class Live(Following):
         name, session = self.task.results.name, Session.of(self.cmd)
         if not session.is_unchanged_result(name):
             raise CmdException(f"the map {name} was deleted or replaced")
+        grid = covering_surface(grid, self.atoms.structure)
         if draw_grid(self.cmd, name, grid):
             session.add(name, grid.header())
         self.task.results.refresh()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
-_MAP_PARTS = ("ramp", "legend", "outside", "positive", "negative", "surface", "cut", "nuclei", "group")
+_MAP_PARTS = ("ramp", "legend", "outside", "images", "positive", "negative", "surface", "cut", "nuclei", "group")
 _ION_PARTS = ("ions",)
 _DISPLAY_SUFFIXES = ("_surface", "_legend")
 
@@ -191,12 +191,19 @@ class Results:
         if "levels" in report.data:
             self._show_levels(grid, report.objects["structure"] if atoms is None else None)
             return
-        cmd, ramp = self.cmd, self._part("ramp")
+        cmd, ramp, source = self.cmd, self._part("ramp"), self.name
+        wider = adapters.covering_surface(grid, report.objects.get("structure"))
+        if self.live:
+            grid = wider
         span = self.options.get("range") or adapters.surface_range(grid, None if atoms is None else atoms.structure)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
+        if wider is not grid:  # PyMOL has no colour for points outside of a map, even if it is periodic
+            source = self._part("images")
+            load_grid(cmd, source, wider)
+            self._made("images", wider.header())
         values, shades = zip(*colours.scale(span), strict=True)
-        cmd.ramp_new(ramp, self.name, list(values), [_rgb(shade) for shade in shades])
+        cmd.ramp_new(ramp, source, list(values), [_rgb(shade) for shade in shades])
         self._made("ramp")
         words = adapters.legend(grid, span)
         self._show_legend(f"{self.name}: {words}")

@@ -19,7 +19,7 @@ from PIL import Image
 from salt import IONS, state
 
 import vmdpotential as vp
-from vmdpotential.figures.colours import SIGN_COLOURS
+from vmdpotential.figures.colours import SIGN_COLOURS, Range, rgb_of
 
 ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CODATA 2018
@@ -128,6 +128,21 @@ def test_periodic_map_uses_the_cell(ions, do):
     expected = vp.potential_map(
         vp.assign_charges(vp.read_structure(ions.filename)), method="cutoff", cutoff=8.0, spacing=2.0)
     assert_allclose(volume.data.full_matrix().transpose(2, 1, 0), expected.values, atol=1e-3)
+
+
+def test_a_surface_that_leaves_the_periodic_cell_has_the_colours_of_the_images(opened, do, log, tmp_path):
+    (tmp_path / "small.pdb").write_text(IONS.replace("40.000", "20.000"))
+    ions = opened(tmp_path / "small.pdb")
+    do("potential map #1 spacing 1 method cutoff cutoff 8 medium explicit")
+    (surface,) = (model for model in ions.session.models.list() if model.name.startswith("potential surface"))
+    grid = vp.potential_map(
+        vp.assign_charges(vp.read_structure(ions.filename)), method="cutoff", cutoff=8.0, spacing=1.0)
+    assert np.isnan(grid.sample(surface.vertices)).any()
+    low, high = (float(x) for x in re.search(r"coloured from (\S+) to (\S+) ", log.text).groups())
+    values = grid.covering(surface.vertices).sample(surface.vertices)
+    expected = rgb_of(values, Range(low, high))
+    assert np.isfinite(values).all()
+    assert_allclose(surface.vertex_colors[:, :3], expected, atol=1)
 
 
 def test_map_of_part_of_a_model_with_a_topology(dhfr, do, protein):

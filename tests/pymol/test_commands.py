@@ -260,3 +260,23 @@ def test_aliases_are_arguments(do, cmd):
     assert "Error" not in do("potential_map ala, c, spacing=2, ionic_strength=0.3")
     assert "Error: screened: " in do("potential_map ala, d, screened=0.2, ionic_strength=0.3")
     assert "d" not in cmd.get_names()
+
+
+def test_the_ramp_has_images_where_a_surface_leaves_the_periodic_cell(cmd, do):
+    for n, charge in enumerate((1.0, -1.0)):
+        cmd.pseudoatom("pair", name=f"C{n}", elem="C", pos=[11.0 * n, 5.0 * n, 0.5])
+        cmd.alter(f"pair and name C{n}", f"partial_charge={charge}")
+    cmd.set_symmetry("pair", 12, 14, 16, 90, 90, 90, "P 1")
+    do("potential_map pair, m, spacing=1, boundary=periodic, medium=explicit")
+    values, images = cmd.get_volume_field("m"), cmd.get_volume_field("m_images")
+    assert values.shape == (12, 14, 16)  # the map itself is that of the cell
+    low, high = np.array(cmd.get_extent("m_images"))
+    assert (low <= cmd.get_coords("pair").min(0) - 4).all()
+    assert (high >= cmd.get_coords("pair").max(0) + 4).all()
+    first = np.rint(low - cmd.get_extent("m")[0]).astype(int)
+    indices = np.indices(images.shape).reshape(3, -1).T + first
+    assert_array_equal(images.ravel(), values[tuple((indices % values.shape).T)])
+    ramp, = (entry for entry in cmd.get_session("m_ramp")["names"] if entry and entry[0] == "m_ramp")
+    assert "m_images" in str(ramp)
+    do("potential_map pair, m, spacing=1, boundary=open, medium=vacuum")
+    assert "m_images" not in cmd.get_names("objects")

@@ -13,7 +13,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import FitOptions, parse_statistics, statistic_files
-from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like, wraps
+from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like
 from vmdpotential.commands.options import (
     CompleteSource,
     Force,
@@ -218,7 +218,7 @@ def _sites(planning: DensityPlan, density: Density, radius: float, least: float 
     cell = None if density.cell is None else Cell(density.cell)
     return find_sites(values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume,
                       radius=radius, threshold=2 * float(values.mean()) if least is None else least,
-                      cell=cell if work.cell is not None else None, wraps=wraps(grid.lattice, cell))
+                      cell=cell if work.cell is not None else None, wraps=grid.lattice.wraps(cell))
 
 
 def _row(site: Site) -> dict[str, Any]:

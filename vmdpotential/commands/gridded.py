@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
 from vmdpotential.results import Axes, Result, hidden, key, part, shown
@@ -33,12 +32,6 @@ def lattice_like(like: Path | Grid | None) -> Lattice | None:
     lattice = like.lattice if isinstance(like, Grid) else read_map(like).lattice
     warn_unused(("spacing", "padding"), "the grid is that of {like}")
     return lattice
-
-
-def wraps(lattice: Lattice, cell: Cell | None) -> bool:
-    """Return whether a lattice covers a whole rectangular cell, so that its last nodes are next to the first."""
-    return cell is not None and cell.orthogonal and bool(np.allclose(
-        lattice.spacing * lattice.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
 
 
 def cell_lines(deviation: NDArray[np.float64] | None) -> list[str]:

@@ -45,6 +45,9 @@ OVERLAP = 0.5
 #: and about how many points of the lattice are examined.
 NEXT_TO, LOOKED = (1.8, 3.5), 50_000
 
+#: Distance from the nearest atom, A, within which a molecular surface and the places of its colours are.
+BESIDE = 5.0
+
 #: Help of `frames` in a viewer for commands with an optional and with a required trajectory.
 _FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out), or : for all; default: the frame on "
            "screen",
@@ -236,6 +239,11 @@ def surface_of(report: Report, part: Selection | None = None, shown: Structure |
         if not chosen.any():
             raise UsageError("surface_of", "selects none of the computed atoms that have a surface", value=str(part))
     return structure.take(chosen)
+
+
+def covering_surface(grid: Grid, structure: Structure | None) -> Grid:
+    """Return a map that covers the surface of a structure, if it is periodic: a viewer does not look up its images."""
+    return grid if structure is None else grid.covering(structure.positions[with_surface(structure)], BESIDE)
 
 
 def same_molecules(a: Structure, b: Structure) -> bool:

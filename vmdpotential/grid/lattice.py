@@ -198,6 +198,11 @@ class Lattice:
         nx, ny, nz = (int(n) for n in high - low)
         return Lattice(self.origin + self.spacing * low, self.spacing, (nx, ny, nz))
 
+    def wraps(self, cell: Cell | None) -> bool:
+        """Return whether the nodes cover a whole rectangular cell, so that the last ones are next to the first."""
+        return cell is not None and cell.orthogonal and bool(np.allclose(
+            self.spacing * self.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
+
     def stretched(self, factors: Floats) -> Lattice:
         """Return the lattice with its coordinates multiplied by factors (3,) along x, y and z."""
         return Lattice(self.origin * factors, self.spacing * factors, self.shape)
@@ -513,6 +518,35 @@ class Grid:
         part = tuple(slice(int(a), int(b), step) for a, b in zip(np.asarray(low), np.asarray(high), strict=True))
         lattice = self.lattice.window(low, high).every(step)
         return self._of(lattice, self.values[part])
+
+    def covering(self, positions: Floats, margin: float = 0.0) -> Grid:
+        """Return a periodic map with nodes of its images around it, so that it covers positions (N, 3) and a margin, A.
+
+        It is the same map if it covers them already, is not periodic, or has only a part of the cell.
+        """
+        lattice, vectors = self.lattice, self.provenance.cell
+        if self.provenance.boundary != "periodic" or vectors is None or not len(positions):
+            return self
+        low, high = bounds(positions)
+        first = np.floor((low - margin - lattice.origin) / lattice.spacing + 1e-6)
+        stop = np.ceil((high + margin - lattice.origin) / lattice.spacing - 1e-6) + 1
+        first, stop = np.minimum(first, 0).astype(int), np.maximum(stop, lattice.shape).astype(int)
+        if not first.any() and (stop == lattice.shape).all():
+            return self
+        cell, wider = Cell(np.array(vectors)), lattice.window(first, stop)
+        axes = [np.arange(a, b) for a, b in zip(first, stop, strict=True)]
+        if lattice.wraps(cell):
+            nodes = np.ix_(*(axis % n for axis, n in zip(axes, lattice.shape, strict=True)))
+            return self._of(wider, self.values[nodes])
+        source = self._of(lattice, self.values)
+        values = np.empty(wider.shape, np.float32)
+        centre, inverse = (lattice.origin + lattice.last) / 2, np.linalg.inv(cell.vectors)
+        for plane, i in zip(values, axes[0], strict=True):  # plane by plane, to save memory
+            points = lattice.points(np.stack(np.meshgrid([i], *axes[1:], indexing="ij"), -1)[0])
+            outside = ((points < lattice.origin - 1e-6) | (points > lattice.last + 1e-6)).any(-1)
+            points[outside] -= np.rint((points[outside] - centre) @ inverse) @ cell.vectors
+            plane[...] = source.sample(points)
+        return self._of(wider, values) if np.isfinite(values).all() else self
 
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield the index of the first plane and the values (nx, ny, n) of slabs along z; a map in memory is one slab.

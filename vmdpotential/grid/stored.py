@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.grid.lattice import Floats, Grid, Lattice, Provenance
+
+log = logging.getLogger(__name__)
 
 #: Function read(low, high, step), which returns the values (nx, ny, nz) float32 of every `step`-th node along each
 #: axis, from indices `low` up to but excluding `high`.
@@ -102,6 +105,15 @@ class StoredGrid(Grid):
         lattice = self.lattice.window(low, high).every(step)
         memory.require(12 * lattice.size, f"reading {self._name}", "read a smaller part of it", 0)
         return self._of(lattice, self._window(low, high, step))
+
+    def covering(self, positions: Floats, margin: float = 0.0) -> Grid:
+        """Return the map with nodes of its images; the map itself, with a warning, if it does not fit into memory.
+        """
+        try:
+            return super().covering(positions, margin)
+        except MemoryPlanError as error:
+            log.warning("%s: its images are not shown: %s", self._name, error)
+            return self
 
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield the index of the first plane and the values (nx, ny, n) of slabs along z that cover the map."""

@@ -108,11 +108,14 @@ class Surface:
                        areas=self.areas[chosen], cavities=self.cavities[chosen])
 
     def sample(self, grid: Grid, outwards: float = 0.0) -> Floats:
-        """Return interpolated values (V,) of a map at `outwards` A above the vertices; NaN outside the map."""
+        """Return interpolated values (V,) of a map at `outwards` A above the vertices; NaN outside the map.
+
+        A periodic map is continued by its images.
+        """
         points = self.vertices + outwards * self.normals
         if self.kind == "molecular" and 0 < outwards <= self.probe:
             self._keep_away(points, outwards)
-        return grid.sample(points)
+        return grid.covering(points).sample(points)
 
     def _keep_away(self, points: Floats, outwards: float) -> None:
         """Move points (V, 3) that are nearer to an atom's sphere than `outwards`, A, away from it.

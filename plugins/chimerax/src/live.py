@@ -8,7 +8,7 @@ import numpy as np
 from chimerax.core.errors import UserError
 
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.frontend.adapters import same_molecules
+from vmdpotential.frontend.adapters import covering_surface, same_molecules
 from vmdpotential.frontend.following import Following
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
@@ -56,7 +56,7 @@ class Live(Following):
             raise UserError("the map was closed")
 
     def _draw(self, grid: Grid) -> None:
-        put_values(self.volume, grid)
+        put_values(self.volume, covering_surface(grid, self.selected.structure))
 
     def _release(self) -> None:
         if self._handler is not None:

@@ -62,6 +62,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None,
         models.append(_show_nuclei(session, report.objects["structure"], f"{name} nuclei"))
     for kind, value in adapters.results(report):
         if kind == "map":
+            if "live" in report.objects:
+                value = adapters.covering_surface(value, report.objects["structure"])
             model, line = _show_map(session, value, name, selected, "levels" in report.data)
             if options.get("surface") and selected is not None:
                 model.display = False  # its isosurfaces would hide the coloured surface
@@ -173,7 +175,8 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, optio
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
     model.set_geometry(vertices, normals, triangles)
-    rgb = colours.rgb_of(grid.sample(vertices + colours.outwards(grid) * normals), span)
+    points = vertices + colours.outwards(grid) * normals
+    rgb = colours.rgb_of(grid.covering(points).sample(points), span)
     model.vertex_colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
     model.position = selected.place
     session.models.add([model])
