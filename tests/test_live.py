@@ -173,6 +173,7 @@ def test_the_served_program(tmp_path, monkeypatch, capsys):
     levels = [float(word) for word in report.out.split()[2:4]]
     assert levels[0] == seen[0].display_limit()
     assert levels[0] <= levels[1] <= np.abs(seen[0].values).max() * 2
+    assert {line.split()[4] for line in report.out.splitlines()[:3]} == {"0"}  # no atom is elsewhere
     assert [line.split()[:2] for line in report.out.splitlines()[:3]] == [["map", "first"], ["map", "0"], ["map", "1"]]
     assert report.out.splitlines()[-1] == "2 frames"
     assert not output.exists()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import potential_at, read_structure, solvation_energy
+from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.commands.surface import command as surface_
 from vmdpotential.frames.field import Places, field_at
@@ -17,6 +18,7 @@ from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein, is_water
+from vmdpotential.molecule.whole import Complex
 
 DATA = Path(__file__).parent / "data"
 #: A, of grids that two images of a molecule are on in different ways.
@@ -77,10 +79,10 @@ def test_energies_and_values_do_not_see_the_cell(dna, caplog):
     for each in fields[1:]:
         difference = each.potential - fields[0].potential
         assert np.sqrt(np.mean(difference**2) / np.mean(fields[0].potential**2)) < ALIKE
-    live = LiveMap(dna, MapOptions(method="pb", atoms="solute", spacing=2.0, padding=5.0))
-    grid = live.update(split.positions, split.cell)
-    assert np.ptp(grid.values) == pytest.approx(np.ptp(live.first.values), rel=0.3)
-    assert abs(grid.lattice.size / live.first.lattice.size - 1) < 0.2
+    followed = LiveMap(dna, MapOptions(method="pb", atoms="solute", spacing=2.0, padding=5.0))
+    grid = followed.update(split.positions, split.cell)
+    assert np.ptp(grid.values) == pytest.approx(np.ptp(followed.first.values), rel=0.3)
+    assert abs(grid.lattice.size / followed.first.lattice.size - 1) < 0.2
 
 
 @pytest.mark.slow
@@ -167,3 +169,19 @@ def test_surface_is_where_the_map_is(dna):
     assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
     vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
     assert as_mapped(split, vacuum) is split
+
+
+def test_a_live_map_counts_the_atoms_that_it_moves():
+    """A peptide in a cell, first whole, and then split."""
+    peptide = read_structure(DATA / "models.pdb")
+    peptide = replace(peptide.take(~is_water(peptide)), cell=Cell.from_parameters(40, 41, 42))
+    split = wrapped(peptide, -peptide.positions.mean(0) + [0.2, 0.3, 0.1])
+    options = {"method": "pb", "spacing": 4.0, "padding": 3.0}
+    made = live(structure=peptide, **options).objects["live"]
+    assert made.moved == 0
+    made.update(split.positions)
+    whole = Complex.of(split, np.ones(len(split), bool))(split.positions, split.cell)
+    assert made.moved == (whole != split.positions).any(1).sum() > 10
+    made.update(peptide.positions)
+    assert made.moved == 0
+    assert live(structure=split, **options).objects["live"].moved > 10

@@ -43,6 +43,7 @@ class Live(Following):
     """
 
     failures = (*Following.failures, CmdException)
+    whole = "potential_map"
 
     def __init__(self, task: Task, live_map: LiveMap) -> None:
         self.cmd, self.task, self.live_map = task.cmd, task, live_map

@@ -48,7 +48,8 @@ proc ::vmdpotential::live::start {job {map -1} {why {}}} {
         }
     }
     set now [dict create job $job channel $channel molecule $molecule map $map busy 1 due 0 \
-        sent {} count 0 start {} errors {} bytes [bytes_of [dict get $job atoms]] text $text identity {} compare 0 missing 0]
+        sent {} count 0 start {} errors {} bytes [bytes_of [dict get $job atoms]] text $text identity {} compare 0 \
+        missing 0 told 0]
     dict set now identity [identity]
     fileevent $channel readable ::vmdpotential::live::readable
     foreach {variable command} $traces {
@@ -252,7 +253,8 @@ proc ::vmdpotential::live::readable {} {
     set channel [dict get $now channel]
     while {$now ne "" && [gets $channel line] >= 0} {
         set line [::vmdpotential::job::named [dict get $now job] [encoding convertfrom utf-8 $line]]
-        if {[regexp {^map \S+ (\S+) (\S+)$} $line all limit colours]} {
+        if {[regexp {^map \S+ (\S+) (\S+) (\d+)$} $line all limit colours moved]} {
+            tell_moved $moved
             if {[catch {show $limit $colours} message]} {
                 end $message
                 return
@@ -265,6 +267,17 @@ proc ::vmdpotential::live::readable {} {
     }
     if {$now ne "" && [eof $channel]} {
         end [lindex [concat [list "the program has ended"] [dict get $now errors]] end]
+    }
+}
+
+# Tell once that the atoms of a map are elsewhere than those of the molecule.
+proc ::vmdpotential::live::tell_moved {count} {
+    variable now
+    if {$count && ![dict get $now told]} {
+        dict set now told 1
+        set atoms [expr {$count == 1 ? "atom" : "atoms"}]
+        ::vmdpotential::say "the live map is that of whole molecules, made by moving $count $atoms across the periodic\
+            cell; 'pbc join fragment -molid [dict get $now molecule]' makes the shown molecules whole as well" -warn
     }
 }
 

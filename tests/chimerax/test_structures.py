@@ -111,6 +111,19 @@ def test_loaded_coordinate_sets(ions, do, log):
         do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 5:")
 
 
+def test_atoms_that_are_elsewhere_in_a_live_map_are_told_once(ions, do, log):
+    """Two ions in contact, of which one is moved by the cell."""
+    do("potential live #1/A padding 6 spacing 2 medium water")
+    do("potential live wait")
+    words = "moving 1 atom across the periodic cell"
+    assert words not in log.text
+    for shift in ([40, 0, 0], [0, 0.5, 0]):
+        ions.atoms[1].coord += shift
+        do("potential live wait")
+        assert log.text.count(words) == 1
+    do("potential live off")
+
+
 def test_live(session, ions, do, log):
     from chimerax.core.errors import UserError
 

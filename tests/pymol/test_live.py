@@ -75,6 +75,26 @@ def test_what_was_warned_of_is_not_printed_for_every_frame(cmd, do, moving, monk
     assert not capfd.readouterr().err
 
 
+def test_atoms_that_are_elsewhere_in_the_map_are_told_once(cmd, do):
+    """Two atoms in contact, of which one is moved by the cell in the second and third state."""
+    for n, charge in enumerate((1.0, -0.5)):
+        cmd.pseudoatom("pair", name=f"C{n}", elem="C", pos=[3.0 * n, 0.2, 0.3])
+        cmd.alter(f"pair and name C{n}", f"partial_charge={charge}")
+    cmd.set_symmetry("pair", 30, 31, 32, 90, 90, 90, "P 1")
+    for state in (2, 3):
+        cmd.load_coordset(np.add(cmd.get_coords("pair", 1), [[0, 0, 0], [30, 0, 0.5 * state]]), "pair", state)
+    cmd.frame(1)
+    words = "moving 1 atom across the periodic cell"
+    assert words not in do("potential_live pair, padding=6, spacing=2", "potential_live wait")
+    cmd.frame(2)
+    assert words in do("potential_live wait")
+    low, high = np.array(cmd.get_extent("live"))
+    assert high[0] - low[0] < 30  # around both, which are in contact
+    cmd.frame(3)
+    assert words not in do("potential_live wait")
+    do("potential_live off")
+
+
 def test_default_follows_in_water(cmd, do):
     """Born's ion, with a radius of mbondi2, in two states; then its state of charge changes, as by another pH."""
     cmd.pseudoatom("ion", name="C", elem="C", pos=[0.1, 0.2, 0.3])

@@ -59,9 +59,10 @@ def live(
 
     In a shell, the command serves a viewer. It reads frames from standard input: a line "frame NUMBER [A B C ALPHA BETA
     GAMMA]", followed by x, y and z of all atoms in their order (float32 in the machine's byte order, A). For each frame
-    it writes the map to the output and prints "map NUMBER LEVEL LIMIT": a level for isosurfaces, and the limit of the
-    colours. It prints such a line first for the structure's own positions. No frame is dropped, so a viewer should wait
-    for this line before it sends the next frame. At the end of its input the program removes the output.
+    it writes the map to the output and prints "map NUMBER LEVEL LIMIT MOVED": a level for isosurfaces, the limit of the
+    colours, and the number of atoms that are elsewhere in the map, because a periodic cell splits their molecules. It
+    prints such a line first for the structure's own positions. No frame is dropped, so a viewer should wait for this
+    line before it sends the next frame. At the end of its input the program removes the output.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def live(
             put_map(grid, place)
         os.replace(place, output)
         colours = max(map(abs, colour_range([grid], [grid.values])))
-        print(f"map {number} {grid.display_limit():.9g} {colours:.9g}", flush=True)
+        print(f"map {number} {grid.display_limit():.9g} {colours:.9g} {live_map.moved}", flush=True)
 
     count = 0
     try:

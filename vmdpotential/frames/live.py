@@ -74,6 +74,8 @@ class LiveMap:
         self._run = self._plan.plan.in_order()
         #: Number of times that the map was planned.
         self.plans = 1
+        #: Number of atoms that are elsewhere in the latest map, because a periodic cell splits their molecules.
+        self.moved = _differing(structure.positions, plan.structure.positions)
 
     def update(self, positions: NDArray[np.float64], cell: Cell | None = None) -> Grid:
         """Return the map of all atoms at other positions (N, 3), A, in a cell: the structure's unless given.
@@ -92,12 +94,17 @@ class LiveMap:
         cell = self._cell or cell or self._plan.structure.cell
         for change in self._changes:
             positions, cell = change(positions, cell)
-        positions = self._plan.whole(positions, cell)
+        whole = self._plan.whole(positions, cell)
+        self.moved, positions = _differing(positions, whole), whole
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.renewed(positions, cell)
             self.plans += 1
             self._run = self._plan.plan.in_order()
         return self._plan.grid(self._plan.run(positions, self._run))
+
+
+def _differing(shown: NDArray[np.float64], computed: NDArray[np.float64]) -> int:
+    return 0 if shown is computed else int((shown != computed).any(1).sum())
 
 
 class LatestRequestThread(Generic[Result]):

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vmdpotential.errors import Spelling, VmdpotentialError
-from vmdpotential.frames.live import LatestRequestThread
+from vmdpotential.errors import Spelling, VmdpotentialError, many
+from vmdpotential.frames.live import LatestRequestThread, LiveMap
 from vmdpotential.frontend import messages
 from vmdpotential.grid.lattice import Grid
 
@@ -31,11 +31,15 @@ class Following(abc.ABC):
 
     #: Errors that are reported to the user; a viewer adds its own errors, whose text is one line.
     failures: ClassVar[tuple[type[Exception], ...]] = (VmdpotentialError, MemoryError)
+    #: The viewer's command that draws whole molecules.
+    whole: ClassVar[str]
+    live_map: LiveMap
 
     def __init__(self, spell: Spelling) -> None:
         self._spell = spell
         self.latest: LatestRequestThread[Grid] = LatestRequestThread(self._compute)
         self._checked = time.monotonic()
+        self._told = False
         # warnings were given when the map was made; without a handler, logging would print them again for every frame
         self._silent = logging.NullHandler()
         logging.getLogger("vmdpotential").addHandler(self._silent)
@@ -52,6 +56,10 @@ class Following(abc.ABC):
             self._check()
             if grid is not None:
                 self._draw(grid)
+            if self.live_map.moved and not self._told:
+                self._told = True
+                self._tell(f"the map is that of whole molecules, made by moving {many(self.live_map.moved, 'atom')} "
+                           f"across the periodic cell; {self.whole} draws their surface there")
             self._ask()
         except self.failures as error:
             text = str(error).strip()
@@ -109,4 +117,4 @@ class Following(abc.ABC):
 
     @abc.abstractmethod
     def _tell(self, text: str) -> None:
-        """Report to the user why the updates have ended."""
+        """Report to the user, e.g. why the updates have ended."""

@@ -40,6 +40,7 @@ class Live(Following):
     """
 
     failures = (*Following.failures, UserError)
+    whole = "potential map"
 
     def __init__(self, session: Any, command: Command, convert: Any, spell: Any, volume: Any, selected: Selected,
                  live_map: LiveMap) -> None:
