@@ -250,9 +250,14 @@ proc ::vmdpotential::export::has_charges {molecule selection every needed} {
         set sum [expr {$sum + $charge}]
         incr charged($residue) [expr {$charge != 0}]
     }
+    foreach residue [$selection get residue] {
+        set chosen($residue) 1
+    }
     foreach residue [added_hydrogens $molecule $every] {
-        error "residue $residue of molecule $molecule has hydrogens without a charge in VMD, and its other atoms have\
-            charges; give all of them charges by -topology, or set all charges to 0 for those of templates"
+        if {[info exists chosen($residue)]} {
+            error "residue $residue of molecule $molecule has hydrogens without a charge in VMD, and its other atoms have\
+                charges; give all of them charges by -topology, or set all charges to 0 for those of templates"
+        }
     }
     set without 0
     foreach {residue count} [array get charged] {
