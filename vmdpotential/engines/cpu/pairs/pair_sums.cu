@@ -1,7 +1,7 @@
 // Sums over the pairs of a list of clusters (pairs/search.cu): forces, energies of each term and the virial.
 //
 // An entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The loops
-// for the most common potentials are compiled with their terms (add_fused); for others, distances of all pairs of a
+// for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a
 // cluster and a chunk are computed first, and then each term by a function of its own, or all terms by the interpreter
 // (Blocked::add). With AVX-512, the atoms j in range of chunks with few of them are first packed into a buffer in the
 // first-level cache, a dense loop sums them, and their contributions are unpacked.
@@ -17,8 +17,6 @@
 static const int ROW = 1104;
 // Largest numbers of terms and of rows of a chunk; odd, so that the rows of atoms do not share lines of the cache.
 static const int MAX_TERMS = 8, MAX_ROWS = 21;
-// Number of rows of Coulomb and Lennard-Jones.
-static const int FUSED_ROWS = 6;
 // Number of chunks that a thread gathers at a time.
 static const index_t GATHERED = 64;
 
@@ -152,12 +150,11 @@ template <class V> struct Partners {
     const Number *atoms;
     Number *sums;            // to which contributions are added; the first ones of packed atoms are written
     const Number *centres, *origin;  // of chunks, and the point from which coordinates count
-    index_t rows, channels;  // of a chunk
 
-    MEMBER bool packed() const { return VECTOR_BYTES == 64 && !chunks; }
-    template <class F> MEMBER void load_vector(index_t e, V *j, F each_row) const
+    template <class Packed, class F>
+    MEMBER void load_vector(index_t e, V *j, Packed packed, index_t rows, F each_row) const
     {
-        if (packed()) {
+        if (packed) {
             each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(atoms + e * N + k * ROW); });
             return;
         }
@@ -165,9 +162,10 @@ template <class V> struct Partners {
         each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(from + k * N); });
         EACH(3, k) { j[k] += traced::fill<V>(centre[k] - origin[k]); } END;
     }
-    template <class F> MEMBER void add(index_t e, const V *given, bool again, F each_channel) const
+    template <class Packed, class F>
+    MEMBER void add(index_t e, const V *given, Packed packed, bool again, index_t channels, F each_channel) const
     {
-        if (packed()) {
+        if (packed) {
             Number *const to = sums + e * N;
             each_channel([&](auto k) __attribute__((always_inline)) {
                 store(to + k * ROW, again ? load<V>(to + k * ROW) + given[k] : given[k]);
@@ -276,15 +274,13 @@ template <class Vector> struct Blocked {
             f(k);
     }
 
-    MEMBER void start(const Number *atoms, const Number *rest, bool of_light, int row_count, int channels)
+    MEMBER void start(const Number *atoms, const Number *rest, bool of_light, int row_count)
     {
         light = of_light;
         for (int a = 0; a < M; a++) {
             for (int k = 0; k < row_count; k++)
                 own[a][k] = traced::fill<V>(k < 3 ? atoms[k * N + a] + rest[k] : atoms[k * N + a]);
             types[a] = work.name_count ? (int)atoms[(3 + parameters) * N + a] * work.kinds : 0;
-            for (int k = 0; k < channels; k++)
-                sums[a][k] = V{};
         }
     }
 
@@ -356,17 +352,18 @@ template <class Vector> struct Blocked {
         }
     }
 
-    // The parameters in tables of atom a with atoms j of some types.
-    MEMBER void look_up(V row, int a, int names, V *to) const
+    // The parameters in tables of `count` atoms i with atoms j of some types.
+    template <class Parameters> MEMBER void look_up(V row, int first, int count, int names, Parameters *to) const
     {
         Number kinds[N], found[N];
         store(kinds, row);
-        for (int k = 0; k < names; k++) {
-            const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[a];
-            for (int n = 0; n < N; n++)
-                found[n] = table[(int)kinds[n]];
-            to[k] = load<V>(found);
-        }
+        for (int k = 0; k < names; k++)
+            for (int a = 0; a < count; a++) {
+                const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[first + a];
+                for (int n = 0; n < N; n++)
+                    found[n] = table[(int)kinds[n]];
+                to[a][k] = load<V>(found);
+            }
     }
 
     template <bool FLAGGED> __attribute__((noinline)) void add_pairs(const V *j, V *given, const Flags<V> &flags)
@@ -384,8 +381,8 @@ template <class Vector> struct Blocked {
             pairs.r2[a] = r2 * Number(0.25);
             pairs.rinv[a] = traced::twice_refined(r2, traced::rough_inverse_root(r2), sizeof(Number) / 4);
         } END;
-        for (int a = 0; a < M && work.name_count; a++)
-            look_up(j[row_count - 1], a, work.name_count, looked_up[a]);
+        if (work.name_count)
+            look_up(j[row_count - 1], 0, M, work.name_count, looked_up);
         if (work.one_sided)
             for (int a = 0; a < M; a++) {
                 reverse.r2[a] = pairs.r2[a];
@@ -420,20 +417,25 @@ template <class Vector> struct Blocked {
     }
 
     // Add the pairs with all atoms j of an entry.
-    static void add(Blocked &self, const Partners<V> (&parts)[3])
+    void add(const Partners<V> (&parts)[3])
     {
         V j[MAX_ROWS], given[3 + MAX_TERMS];
         Flags<V> flags;
-        for (const Partners<V> &with : parts)
+        for (int a = 0; a < M; a++)
+            each_channel([&](auto k) __attribute__((always_inline)) { sums[a][k] = V{}; });
+        for (const Partners<V> &with : parts) {
+            const bool packed = VECTOR_BYTES == 64 && !with.chunks;
             for (index_t e = 0; e < with.count; e++) {
-                with.load_vector(e, j, [&](auto f) __attribute__((always_inline)) { self.each_row(f); });
+                with.load_vector(e, j, packed, row_count, [&](auto f) __attribute__((always_inline)) { each_row(f); });
                 if (with.masks) {
                     flags.set(with.masks + 2 * M * e, M);
-                    self.template add_pairs<true>(j, given, flags);
+                    add_pairs<true>(j, given, flags);
                 } else
-                    self.template add_pairs<false>(j, given, flags);
-                with.add(e, given, false, [&](auto f) __attribute__((always_inline)) { self.each_channel(f); });
+                    add_pairs<false>(j, given, flags);
+                with.add(e, given, packed, false, channels(),
+                         [&](auto f) __attribute__((always_inline)) { each_channel(f); });
             }
+        }
     }
 
     MEMBER void finish(Number *to, int channels)
@@ -453,131 +455,154 @@ template <class Vector> struct Blocked {
 template <class V> struct Nothing {
     explicit Nothing(const number_of<V> *) {}
 };
+// Any terms, as add_entry needs them; the numbers of rows and channels are not constants.
+template <class V> struct AnyTerms {
+    enum { ROWS = 0, CHANNELS = 0 };
+    explicit AnyTerms(const PairWork<number_of<V>> &) {}
+    MEMBER void add(Blocked<V> &of, const Partners<V> (&parts)[3]) { of.add(parts); }
+};
+
 template <class A, class B> constexpr bool same = false;
 template <class A> constexpr bool same<A, A> = true;
 
-template <class V> using AddPartners = void (*)(Blocked<V> &, const Partners<V> (&)[3]);
+template <bool condition, class A, class B> struct either { typedef A type; };
+template <class A, class B> struct either<false, A, B> { typedef B type; };
 
-// Add the pairs of two atoms i, from `first` on, with all atoms j of an entry, for Coulomb and Lennard-Jones without
-// softening and virial. Instructions of two atoms are interleaved: the processor's window is too short to reach those of
-// the next atom while it waits for a result, and it has too few registers for more atoms and their sums.
-template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY, bool LIGHT>
-MEMBER void add_two(Blocked<V> &of, const Partners<V> (&parts)[3], int first)
-{
+// Coulomb and Lennard-Jones, without softening and virial.
+template <class Vector, class Charges, class Excluded, class Dispersion, bool ENERGY> struct Fused {
+    typedef Vector V;
     typedef number_of<V> Number;
     enum { M = Blocked<V>::M, CHANNELS = ENERGY ? 5 : 3, TABLE = same<Dispersion, LennardJonesTablePair<V>>,
-           ROWS = TABLE ? FUSED_ROWS - 1 : FUSED_ROWS };  // with types instead of the two parameters
-    const auto &work = of.work;
-    Charges charges(work.uniforms + work.terms[2]);
-    const Excluded excluded(work.uniforms + work.terms[3]);
-    const Dispersion dispersion(work.uniforms + work.terms[8]);
+           ROWS = TABLE ? 5 : 6,  // with types instead of the two parameters
+           // a loop for each kind of partners takes the compiler longer: only what is computed most has them
+           COMMON = ENERGY == (sizeof(Number) == 8) && !TABLE && !same<Charges, CoulombChargesPair<V>>,
+           // atoms i of one pass over the atoms j: two if there are registers for them and their sums, all otherwise
+           ATOMS = COMMON && VECTOR_BYTES < 64 ? M : 2,
+           LARGE = sizeof(Charges) > 8 * sizeof(V) };  // coefficients are operands in memory, not in registers
+    Charges charges;  // of all entries: to fill the coefficients for each costs up to a tenth
+    const Excluded excluded;
+    const Dispersion dispersion;
+
+    explicit Fused(const PairWork<Number> &work)
+        : charges(work.uniforms + work.terms[2]), excluded(work.uniforms + work.terms[3]),
+          dispersion(work.uniforms + work.terms[8])
+    {
+    }
+    template <int COUNT, int WHOLE>
+    __attribute__((noinline)) void add_atoms(Blocked<V> &of, const Partners<V> (&parts)[3], int first);
+
+    MEMBER void add(Blocked<V> &of, const Partners<V> (&parts)[3])
+    {
+        const bool light = of.light && of.work.light == 1;
+        if constexpr (ATOMS == M) {
+            if constexpr (same<Dispersion, LennardJonesGeometricPair<V>>)
+                if (light)
+                    return add_atoms<M, M / 2>(of, parts, 0);
+            add_atoms<M, M>(of, parts, 0);
+        } else
+#pragma GCC unroll 1
+            for (int first = 0; first < M; first += 2)
+                if (first && light)
+                    add_atoms<2, 0>(of, parts, first);
+                else
+                    add_atoms<2, 2>(of, parts, first);
+    }
+};
+
+// Add the pairs of COUNT atoms i, from `first` on, with all atoms j of an entry; atoms i from WHOLE on are without
+// Lennard-Jones. Instructions of two atoms are interleaved: the processor's window is too short to reach those of the
+// next atom while it waits for a result, and it has too few registers for more atoms.
+template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY>
+template <int COUNT, int WHOLE>
+void Fused<V, Charges, Excluded, Dispersion, ENERGY>::add_atoms(Blocked<V> &of, const Partners<V> (&parts)[3],
+                                                                int first)
+{
+    typename either<LARGE, Charges &, Charges>::type charges = this->charges;
+    const Dispersion dispersion = this->dispersion;
     const V cutoff2 = of.cutoff2;
-    V own[2][ROWS], sums[2][CHANNELS];
-    EACH(2, b) {
-        EACH(ROWS, k) { own[b][k] = of.own[first + b][k]; } END;
-        EACH(CHANNELS, k) { sums[b][k] = of.sums[first + b][k]; } END;
-    } END;
-    for (const Partners<V> &with : parts) {
-        const uint16_t *mask = with.masks ? with.masks + 2 * first : nullptr;
-        for (index_t e = 0; e < with.count; e++) {
-            V j[ROWS], given[CHANNELS], d[2][3], r2[2], rinv[2], value[2][CHANNELS - 2], pair[2][2];
+    const auto own = of.own + first;
+    V sums[COUNT][CHANNELS];
+    EACH(COUNT, a) { EACH(CHANNELS, k) { sums[a][k] = V{}; } END; } END;
+    const auto add = [&](const Partners<V> &with, auto flagged, auto packed, index_t e) __attribute__((always_inline)) {
+        V j[ROWS], given[CHANNELS];
+        with.load_vector(e, j, packed, ROWS, [](auto f) __attribute__((always_inline)) { each<ROWS>(f); });
+        EACH(CHANNELS, k) { given[k] = V{}; } END;
+        const uint16_t *const mask = with.masks + 2 * (M * e + first);
+        EACH(COUNT / 2, half) {
+            V d[2][3], r2[2], rinv[2], found[2][CHANNELS - 2], pair[2][2];
             mask_of<V> use[2];
-            with.load_vector(e, j, [](auto f) __attribute__((always_inline)) { each<ROWS>(f); });
-            if constexpr (TABLE && !LIGHT)
-                EACH(2, b) { of.look_up(j[ROWS - 1], first + b, 2, pair[b]); } END;
+            if constexpr (TABLE && 2 * half < WHOLE)
+                EACH(2, b) { of.look_up(j[ROWS - 1], first + 2 * half + b, 1, 2, pair + b); } END;
             EACH(2, b) {
-                EACH(3, k) { d[b][k] = j[k] - own[b][k]; } END;
+                constexpr int a = 2 * half + b;
+                EACH(3, k) { d[b][k] = j[k] - own[a][k]; } END;
                 r2[b] = d[b][0] * d[b][0] + (d[b][1] * d[b][1] + d[b][2] * d[b][2]);
                 use[b] = below(r2[b], cutoff2);
-                if (mask) {
-                    use[b] &= mask_of_bits<V>(mask[2 * b]);
+                if (flagged) {
+                    use[b] &= mask_of_bits<V>(mask[2 * a]);
                     r2[b] = choose(use[b], r2[b], cutoff2);
                 }
                 rinv[b] = traced::twice_refined(r2[b], traced::rough_inverse_root(r2[b]), sizeof(Number) / 4);
-                r2[b] *= Number(0.25);
             } END;
-            if constexpr (sizeof(charges) > 8 * sizeof(V))  // coefficients are operands in memory, not in registers
-                __asm__("" : "+m"(charges));
             EACH(2, b) {
-                value[b][0] = charges.slope(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
-                if constexpr (!LIGHT)
-                    value[b][0] += dispersion.slope(r2[b], rinv[b], own[b] + 4, j + 4, pair[b]);
+                constexpr int a = 2 * half + b;
+                const V *const i = own[a] + 3, q = r2[b] * Number(0.25);
+                V value[CHANNELS - 2];
+                if constexpr (LARGE)
+                    __asm__("" : "+m"(charges));
+                value[0] = charges.slope(q, rinv[b], i, j + 3, nullptr);
+                if constexpr (a < WHOLE)
+                    value[0] += dispersion.slope(q, rinv[b], i + 1, j + 4, pair[b]);
                 if constexpr (ENERGY) {
-                    value[b][1] = charges.energy(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
-                    value[b][2] = V{};
-                    if constexpr (!LIGHT)
-                        value[b][2] = dispersion.energy(r2[b], rinv[b], own[b] + 4, j + 4, pair[b]);
+                    value[1] = charges.energy(q, rinv[b], i, j + 3, nullptr);
+                    value[2] = V{};
+                    if constexpr (a < WHOLE)
+                        value[2] = dispersion.energy(q, rinv[b], i + 1, j + 4, pair[b]);
                 }
-            } END;
-            if constexpr (!same<Excluded, Nothing<V>>)
-                if (mask)
-                    EACH(2, b) {
-                        const mask_of<V> normal = mask_of_bits<V>(mask[2 * b + 1]);
-                        const V slope = excluded.slope(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
-                        value[b][0] = choose(normal, value[b][0], slope);
+                if constexpr (!same<Excluded, Nothing<V>>)
+                    if (flagged) {
+                        const mask_of<V> normal = mask_of_bits<V>(mask[2 * a + 1]);
+                        value[0] = choose(normal, value[0], excluded.slope(q, rinv[b], i, j + 3, nullptr));
                         if constexpr (ENERGY) {
-                            const V energy = excluded.energy(r2[b], rinv[b], own[b] + 3, j + 3, nullptr);
-                            value[b][1] = choose(normal, value[b][1], energy);
-                            value[b][2] = keep(normal, value[b][2]);
+                            value[1] = choose(normal, value[1], excluded.energy(q, rinv[b], i, j + 3, nullptr));
+                            value[2] = keep(normal, value[2]);
                         }
-                    } END;
-            EACH(2, b) {
-                EACH(CHANNELS - 2, k) { value[b][k] = keep(use[b], value[b][k]); } END;
-                EACH(3, k) { sums[b][k] += value[b][0] * d[b][k]; } END;
-                EACH(CHANNELS - 3, k) { sums[b][3 + k] += value[b][1 + k]; } END;
+                    }
+                EACH(CHANNELS - 2, k) { found[b][k] = keep(use[b], value[k]); } END;
             } END;
-            EACH(3, k) { given[k] = value[0][0] * d[0][k] + value[1][0] * d[1][k]; } END;
-            EACH(CHANNELS - 3, k) { given[3 + k] = value[0][1 + k] + value[1][1 + k]; } END;
-            with.add(e, given, first > 0, [](auto f) __attribute__((always_inline)) { each<CHANNELS>(f); });
-            if (mask)
-                mask += 2 * M;
-        }
-    }
-    EACH(2, b) { EACH(CHANNELS, k) { of.sums[first + b][k] = sums[b][k]; } END; } END;
-}
-
-template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY>
-void add_fused(Blocked<V> &of, const Partners<V> (&parts)[3])
-{
-#pragma GCC unroll 1
-    for (int first = 0; first < Blocked<V>::M; first += 2)
-        if (first && of.light && of.work.light == 1)
-            add_two<V, Charges, Excluded, Dispersion, ENERGY, true>(of, parts, first);
-        else
-            add_two<V, Charges, Excluded, Dispersion, ENERGY, false>(of, parts, first);
-}
-
-// The loop for the terms.
-template <class V> AddPartners<V> find_loop([[maybe_unused]] const PairWork<number_of<V>> &work)
-{
-#if !defined(__x86_64__) || VECTOR_BYTES > 16  // too few processors are without AVX2 to compile these loops for them
-    if (work.term_count == 2 && !work.interpreted && !work.virial && !(work.soft2 > 0)) {
-#define LOOP_IF(condition, Charges, Excluded, Dispersion, ENERGY)                                         \
-    if (condition && work.terms[0] == Charges##ChargesPair_number                                         \
-        && work.terms[6] == LennardJones##Dispersion##Pair_number)                                        \
-        return add_fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, ENERGY>;
-#define ENERGY_LOOP(Charges, Excluded, Dispersion) LOOP_IF(work.energy, Charges, Excluded, Dispersion, true)
-#define LOOP(Charges, Excluded, Dispersion)         \
-    ENERGY_LOOP(Charges, Excluded, Dispersion)      \
-    LOOP_IF(!work.energy, Charges, Excluded, Dispersion, false)
-#define LOOPS(Charges, Excluded) LOOP(Charges, Excluded, Geometric) LOOP(Charges, Excluded, LorentzBerthelot)
-        LOOPS(ReactionField, ExcludedReactionFieldChargesPair)
-        LOOPS(EwaldPolynomial, ExcludedEwaldPolynomialChargesPair)
-        if constexpr (sizeof(number_of<V>) == 8) {  // as energies are computed
-            LOOPS(ShortRange, Nothing)
-            LOOPS(CutCoulomb, Nothing)
-            LOOPS(Coulomb, Nothing)
-            ENERGY_LOOP(ReactionField, ExcludedReactionFieldChargesPair, Table)
-            ENERGY_LOOP(ShortRange, Nothing, Table)
-            ENERGY_LOOP(CutCoulomb, Nothing, Table)
-        }
-#undef LOOPS
-#undef LOOP
-#undef ENERGY_LOOP
-#undef LOOP_IF
-    }
+            EACH(2, b) {
+                constexpr int a = 2 * half + b;
+                EACH(3, k) {
+                    sums[a][k] += found[b][0] * d[b][k];
+                    given[k] += found[b][0] * d[b][k];
+                } END;
+                EACH(CHANNELS - 3, k) {
+                    sums[a][3 + k] += found[b][1 + k];
+                    given[3 + k] += found[b][1 + k];
+                } END;
+            } END;
+        } END;
+        with.add(e, given, packed, first > 0, CHANNELS,
+                 [](auto f) __attribute__((always_inline)) { each<CHANNELS>(f); });
+    };
+    if constexpr (COMMON) {
+        const Partners<V> flagged = parts[0], dense = parts[1];  // copies: stores may change what is in memory
+        for (index_t e = 0; e < flagged.count; e++)
+            add(flagged, Place<true>(), Place<false>(), e);
+        for (index_t e = 0; e < dense.count; e++)
+            add(dense, Place<false>(), Place<false>(), e);
+#if VECTOR_BYTES == 64
+        const Partners<V> packed = parts[2];
+        for (index_t e = 0; e < packed.count; e++)
+            add(packed, Place<false>(), Place<true>(), e);
 #endif
-    return Blocked<V>::add;
+    } else
+        for (const Partners<V> &with : parts) {
+            const bool flagged = with.masks, packed = VECTOR_BYTES == 64 && !with.chunks;
+            for (index_t e = 0; e < with.count; e++)
+                add(with, flagged, packed, e);
+        }
+    EACH(COUNT, a) { EACH(CHANNELS, k) { of.sums[first + a][k] = sums[a][k]; } END; } END;
 }
 
 #if VECTOR_BYTES == 64
@@ -608,76 +633,116 @@ INLINE doubles pick(traced::longs numbers, doubles x)
 }
 #endif
 
-// Add the pairs of one entry of a list to the sums. The numbers of rows and channels are constants unless they are 0.
-template <class V, int ROWS, int CHANNELS>
-MEMBER void add_entry(Blocked<V> &terms, AddPartners<V> add, const index_t *entry, const int *chunks,
+// Add the pairs of one entry of a list to the sums. The numbers of rows and channels of the terms
+// are constants unless they are 0.
+template <class V, class Terms>
+MEMBER void add_entry(Blocked<V> &of, Terms &terms, const index_t *entry, const int *chunks,
                       [[maybe_unused]] const uint16_t *bits, const uint16_t *masks,
                       [[maybe_unused]] number_of<V> *buffer)
 {
     typedef number_of<V> Number;
     enum { N = Blocked<V>::N, M = Blocked<V>::M };
-    const PairWork<Number> &work = terms.work;
-    const int rows = ROWS ? ROWS : terms.rows(), channels = CHANNELS ? CHANNELS : terms.channels();
+    const PairWork<Number> &work = of.work;
+    const int rows = Terms::ROWS > 0 ? (int)Terms::ROWS : of.rows();
+    const int channels = Terms::CHANNELS > 0 ? (int)Terms::CHANNELS : of.channels();
     const index_t chunk_i = entry[0] * M / N, lane = entry[0] * M % N, image = entry[1], first = entry[2];
     const index_t dense = entry[3], packs = work.packed ? entry[4] : entry[5];
     const Number *const centre_i = work.centres_i + 3 * chunk_i, *const step = work.steps + 3 * image;
     // coordinates are relative to the centre of atoms i; the difference of centres is exact
     const Number origin[3] = {centre_i[0] + step[0], centre_i[1] + step[1], centre_i[2] + step[2]};
-    terms.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image, work.light >= 0 && entry[7], rows,
-                channels);
+    of.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image, work.light >= 0 && entry[7], rows);
     Partners<V> parts[3] = {
-        {dense - first, chunks + first, masks + entry[6] * 2 * M, work.atoms_j, work.sums_j, work.centres_j, origin,
-         rows, channels},
-        {packs - dense, chunks + dense, nullptr, work.atoms_j, work.sums_j, work.centres_j, origin, rows, channels}};
+        {dense - first, chunks + first, masks + entry[6] * 2 * M, work.atoms_j, work.sums_j, work.centres_j, origin},
+        {packs - dense, chunks + dense, nullptr, work.atoms_j, work.sums_j, work.centres_j, origin}};
 #if VECTOR_BYTES == 64
+    // copies: stores may change what is in memory
+    const Number *const atoms_j = work.atoms_j, *const centres_j = work.centres_j;
+    Number *const sums_j = work.sums_j;
+    const Number centre[3] = {origin[0], origin[1], origin[2]};
     const index_t end = entry[5];
     index_t filled = 0;
     for (index_t e = packs; e < end; e++) {
-        const auto numbers = packing((mask_of<V>)bits[e], V{});
-        const Number *const from = work.atoms_j + chunks[e] * rows * N, *const centre = work.centres_j + 3 * chunks[e];
+        const index_t chunk = chunks[e];
+        const unsigned flag = bits[e];
+        const auto numbers = packing((mask_of<V>)flag, V{});
+        const Number *const from = atoms_j + chunk * rows * N;
         EACH(3, k) {
-            const V shift = traced::fill<V>(centre[k] - origin[k]);
+            const V shift = traced::fill<V>(centres_j[3 * chunk + k] - centre[k]);
             store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)) + shift);
         } END;
         for (int k = 3; k < rows; k++)
             store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)));
-        filled += count_bits(bits[e]);
+        filled += count_bits(flag);
     }
     for (int k = 0; k < rows; k++)
         store(buffer + k * ROW + filled, traced::fill<V>(k < 3 ? work.aside : 0));
-    parts[2] = {(filled + N - 1) / N, nullptr, nullptr, buffer, buffer + rows * ROW, nullptr, nullptr, 0, 0};
+    parts[2] = {(filled + N - 1) / N, nullptr, nullptr, buffer, buffer + rows * ROW, nullptr, nullptr};
 #endif
-    add(terms, parts);
+    terms.add(of, parts);
 #if VECTOR_BYTES == 64
     filled = 0;
     for (index_t e = packs; e < end; e++) {
-        const auto mask = (mask_of<V>)bits[e];
-        const auto numbers = unpacking(mask, V{});
-        Number *const to = work.sums_j + chunks[e] * channels * N;
+        const unsigned flag = bits[e];
+        const auto numbers = unpacking((mask_of<V>)flag, V{});
+        Number *const to = sums_j + (index_t)chunks[e] * channels * N;
+        const Number *const from = buffer + rows * ROW + filled;
         for (int k = 0; k < channels; k++)
-            store(to + k * N, load<V>(to + k * N)
-                                  + keep(mask, pick(numbers, load<V>(buffer + (rows + k) * ROW + filled))));
-        filled += count_bits(bits[e]);
+            store(to + k * N, load<V>(to + k * N) + keep((mask_of<V>)flag, pick(numbers, load<V>(from + k * ROW))));
+        filled += count_bits(flag);
     }
 #endif
-    terms.finish(work.sums_i + chunk_i * channels * N + lane, channels);
+    of.finish(work.sums_i + chunk_i * channels * N + lane, channels);
 }
 
-template <class V, int ROWS, int CHANNELS>
-void add_parts(AddPartners<V> add, const PairWork<number_of<V>> &work, index_t first, index_t last)
+template <class V, class Terms> void add_parts(const PairWork<number_of<V>> &work, index_t first, index_t last)
 {
     typedef number_of<V> Number;
     void *const memory = malloc((MAX_ROWS + 3 + MAX_TERMS) * ROW * sizeof(Number) + 64);
     Number *const buffer = (Number *)(((uintptr_t)memory + 63) / 64 * 64);
-    Blocked<V> terms(work);
+    Blocked<V> of(work);
+    Terms terms(work);
     for (index_t k = first; k < last; k++) {
         const int64_t *const part = work.parts + 5 * k;
         const index_t *const entry = (const index_t *)part[0];
         for (index_t e = 0; e < part[1]; e++)
-            add_entry<V, ROWS, CHANNELS>(terms, add, entry + 9 * e, (const int *)part[2], (const uint16_t *)part[3],
+            add_entry<V>(of, terms, entry + 9 * e, (const int *)part[2], (const uint16_t *)part[3],
                          (const uint16_t *)part[4], buffer);
     }
     free(memory);
+}
+
+template <class V> using Loop = void (*)(const PairWork<number_of<V>> &, index_t, index_t);
+
+// The loop for the terms.
+template <class V> Loop<V> find_loop([[maybe_unused]] const PairWork<number_of<V>> &work)
+{
+#if !defined(__x86_64__) || VECTOR_BYTES > 16  // too few processors are without AVX2 to compile these loops for them
+    if (work.term_count == 2 && !work.interpreted && !work.virial && !(work.soft2 > 0)) {
+#define LOOP_IF(condition, Charges, Excluded, Dispersion, ENERGY)                                         \
+    if (condition && work.terms[0] == Charges##ChargesPair_number                                         \
+        && work.terms[6] == LennardJones##Dispersion##Pair_number)                                        \
+        return add_parts<V, Fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, ENERGY>>;
+#define ENERGY_LOOP(Charges, Excluded, Dispersion) LOOP_IF(work.energy, Charges, Excluded, Dispersion, true)
+#define LOOP(Charges, Excluded, Dispersion)         \
+    ENERGY_LOOP(Charges, Excluded, Dispersion)      \
+    LOOP_IF(!work.energy, Charges, Excluded, Dispersion, false)
+#define LOOPS(Charges, Excluded) LOOP(Charges, Excluded, Geometric) LOOP(Charges, Excluded, LorentzBerthelot)
+        LOOPS(ReactionField, ExcludedReactionFieldChargesPair)
+        LOOPS(EwaldPolynomial, ExcludedEwaldPolynomialChargesPair)
+        if constexpr (sizeof(number_of<V>) == 8) {  // as energies are computed
+            LOOPS(ShortRange, Nothing)
+            LOOPS(CutCoulomb, Nothing)
+            LOOPS(Coulomb, Nothing)
+            ENERGY_LOOP(ReactionField, ExcludedReactionFieldChargesPair, Table)
+            ENERGY_LOOP(CutCoulomb, Nothing, Table)
+        }
+#undef LOOPS
+#undef LOOP
+#undef ENERGY_LOOP
+#undef LOOP_IF
+    }
+#endif
+    return add_parts<V, AnyTerms<V>>;
 }
 
 // Wait until a counter has reached a number; return false if the threads have to stop.
@@ -704,13 +769,7 @@ template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t fi
     }
     if (!wait_for(work.counters, work.written, work.writes))
         return;
-    const AddPartners<V> add = find_loop<V>(work);
-    if (add == Blocked<V>::add || work.name_count)
-        add_parts<V, 0, 0>(add, work, first, last);
-    else if (work.energy)
-        add_parts<V, FUSED_ROWS, 5>(add, work, first, last);
-    else
-        add_parts<V, FUSED_ROWS, 3>(add, work, first, last);
+    find_loop<V>(work)(work, first, last);
     if (work.last)
         take_next(work.counters, work.summed);
 }
