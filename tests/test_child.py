@@ -50,8 +50,8 @@ def test_the_declarations_are_a_dictionary_in_one_line(capsys):
 
 def test_the_end_of_the_input_interrupts_the_program():
     """The input is passed on before, so that a command can read it."""
-    script = ("import sys, time\nfrom vmdpotential.frontend import child, cli\nchild.end_with_input()\n"
-              "with cli._signals():\n    try:\n        print(len(sys.stdin.buffer.read(300_000)), flush=True)\n"
+    script = ("import sys, time\nfrom vmdpotential.frontend import child, interrupts\nchild.end_with_input()\n"
+              "with interrupts.handled():\n    try:\n        print(len(sys.stdin.buffer.read(300_000)), flush=True)\n"
               "        time.sleep(60)\n    except KeyboardInterrupt:\n        print('interrupted')\n")
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     process.stdin.write("x" * 300_000)

@@ -21,13 +21,14 @@ from vmdpotential.engines.cpu.points import sums as cpu_points
 from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, nbody, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
-from vmdpotential.frames import average, density, field, ligand, pairs, profile
+from vmdpotential.frames import average, density, field, pairs, profile
 from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
 from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Points, Refusal, Request, ewald, pb
 from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.historical import early, levels, msm_cuda
+from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
 
 IMPLEMENTATIONS = {
@@ -45,7 +46,7 @@ IMPLEMENTATIONS = {
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
     result.Mean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
     Frames: [Trajectory, Loaded],
-    work.Work: [average.MeanMap, density.Densities, field.Fields, ligand.Insertions, pairs.PairEnergies,
+    work.Work: [average.MeanMap, density.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
                 pairs.PairCounts, profile.Profiles],
     work.MergingWork: [average.MeanMap, profile.Profiles],
 }
