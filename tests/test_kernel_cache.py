@@ -224,3 +224,10 @@ def test_a_thread_that_waits_for_another_process_keeps_no_other_thread_waiting(t
     cache.PATIENCE = 0.0
     thread.join(10)
     assert not thread.is_alive()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes in folders")
+def test_a_pipe_in_place_of_the_lock_keeps_nobody_waiting(place):
+    os.mkfifo(cache.folder() / "lock")
+    with cache.locked("entry"):
+        pass

@@ -48,11 +48,13 @@ def test_tolerance_chooses_the_spacing():
 
 
 @pytest.mark.slow
-def test_sources_are_linear_in_the_continuum_of_all_atoms():
+@pytest.mark.parametrize("salt", [0.15, 0.001, 0.0])
+def test_sources_are_linear_in_the_continuum_of_all_atoms(salt):
     two = peptide()
     lattice = Lattice.around(two.positions, 0.8, 5.0)
     first = np.arange(len(two)) < two.residue_starts[1]
-    whole, *parts = (potential_map(two, method="pb", lattice=lattice, sources=n) for n in (None, first, ~first))
+    whole, *parts = (potential_map(two, method="pb", lattice=lattice, sources=n, parameters={"salt": salt})
+                     for n in (None, first, ~first))
     assert parts[0].values + parts[1].values == pytest.approx(whole.values, abs=2e-4 * float(abs(whole.values).max()))
     assert not parts[0].solvation.energies[~first].any()
     assert parts[0].solvation.total != pytest.approx(whole.solvation.total, rel=0.05)
@@ -95,11 +97,11 @@ def test_binding_is_the_difference_of_energies_of_solvation():
     assert result.error < 0.3 * max(result.desolvation)
 
 
-def ratios_to_stated(spacing, cases):
+def ratios_to_stated(spacing, cases, **parameters):
     """Return the actual errors of energies over the stated ones; cases are structures and energies, kcal/mol."""
     results = []
     for molecule, exact in cases:
-        result = solvation_energy(molecule, spacing=spacing, parameters={"salt": 0}, radii="auto")
+        result = solvation_energy(molecule, spacing=spacing, parameters={"salt": 0, **parameters}, radii="auto")
         results.append(abs(result.total - exact) / result.error)
     return np.array(results)
 
@@ -158,8 +160,8 @@ def test_stated_error_of_charges_in_a_ball(most, deepest):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spacing", [1.0, 0.5])
-def test_stated_error_is_that_of_a_molecule(spacing):
+@pytest.mark.parametrize(("spacing", "probe"), [(1.0, 1.4), (0.5, 1.4), (0.5, 0.0)])
+def test_stated_error_is_that_of_a_molecule(spacing, probe):
     """Neither smaller nor several times larger, also on grids on which those twice as coarse are far off."""
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
@@ -167,10 +169,10 @@ def test_stated_error_is_that_of_a_molecule(spacing):
     starts = protein.residue_starts
     pieces = [protein.part(np.arange(starts[n], starts[n + 2])) for n in range(3, 150, 14)]
     ratios = ratios_to_stated(spacing, [(piece, solvation_energy(
-        piece, spacing=0.2, parameters={"salt": 0}).total) for piece in pieces])
+        piece, spacing=0.2, parameters={"salt": 0, "probe": probe}).total) for piece in pieces], probe=probe)
     assert np.mean(ratios <= 1) >= 0.9
     assert ratios.max() < 1.5
-    assert np.median(ratios) > 0.2
+    assert np.median(ratios) > (0.2 if probe else 0.05)  # sharp edges state too much
 
 
 @pytest.mark.slow

@@ -155,4 +155,5 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
     for mean in (frames, blocks):
         numbers = re.findall(r"[\d.]+", mean.too_short())
         assert (int(numbers[0]), float(numbers[1])) == (90, pytest.approx(spanned(series), rel=0.05))
+        assert int(numbers[4]) == pytest.approx(10 * 90 / spanned(series), rel=0.01)  # frames that would do
     assert spanned(series[:3]) is None

@@ -322,10 +322,18 @@ def test_balls_of_cavities_cover_what_no_way_leads_to_and_nothing_else(seed):
     lattice = Lattice.around(centres, step, 4.0)
     nodes = lattice.points().reshape(*lattice.shape, 3)
     depth, covered = np.full(lattice.shape, -np.inf), np.zeros(lattice.shape, bool)
+    def around(centre, size):  # only nodes near a sphere, as there are 8 million
+        low = np.floor((centre - size - 2 * step - lattice.origin) / step).astype(int)
+        high = np.ceil((centre + size + 2 * step - lattice.origin) / step).astype(int) + 1
+        part = tuple(slice(max(0, a), max(0, b)) for a, b in zip(low, high, strict=True))
+        return part, size - np.linalg.norm(nodes[part] - centre, axis=-1)
+
     for centre, size in zip(centres, sizes, strict=True):
-        depth = np.maximum(depth, size - np.linalg.norm(nodes - centre, axis=-1))
+        part, inside = around(centre, size)
+        depth[part] = np.maximum(depth[part], inside)
     for centre, size in zip(found.centres, found.radii, strict=True):
-        covered |= np.linalg.norm(nodes - centre, axis=-1) < size
+        part, inside = around(centre, size)
+        covered[part] |= inside > 0
     free = depth < 0
     reached, _ = label(free)
     reachable, _ = label(depth < np.sqrt(0.75) * step, np.ones((3, 3, 3)))

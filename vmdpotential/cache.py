@@ -217,7 +217,7 @@ def locked(entry: str, name: str = "") -> Iterator[None]:
     while True:
         with _one_thread, contextlib.ExitStack() as stack:
             try:
-                file = stack.enter_context(open(folder(name) / "lock", "ab"))  # closing it unlocks
+                file = stack.enter_context(_opened(folder(name) / "lock"))  # closing it unlocks
             except OSError:
                 file = None
             if file is None or _locked(file, place) or time.monotonic() >= end:
@@ -226,6 +226,15 @@ def locked(entry: str, name: str = "") -> Iterator[None]:
         # other threads are not kept from other entries while another process compiles this one
         progress.report(progress.COMPILING, 0.0)  # the listener may raise KeyboardInterrupt to end the waiting
         time.sleep(0.05)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file to lock it; anything else, such as a pipe, of which opening would wait for ever, is an OSError."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError
+    return os.fdopen(number, "r+b")
 
 
 def _locked(file: IO[bytes], place: int) -> bool:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-from vmdpotential.errors import BackendError, StoppedError, UsageError
+from vmdpotential.errors import BackendError, StoppedError, UsageError, many
 from vmdpotential.parameters import Report, Rows, written_out
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def complete(result: R, done: int, total: int) -> R:
         When the run was interrupted; it has the result of the first frames.
     """
     if done < total:
-        raise StoppedError(f"interrupted after {done} of {total} frames", result)
+        raise StoppedError(f"interrupted after {done} of {many(total, 'frame')}", result)
     return result
 
 

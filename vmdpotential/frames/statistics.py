@@ -47,6 +47,9 @@ ENOUGH, COUNTED, SPENT = 12.0, 0.5, 5.5
 #: Number of cosine modes whose spectrum is looked at, and the least number of them.
 MODES, FEWEST = 20, 6
 
+#: Number of correlation times that a series with an error spans, about.
+TIMES_NEEDED = 10
+
 #: Correlation times that a series has to span, and the probability of fewer with which it has no error.
 SPANNED, DOUBT = 6.0, 0.33
 
@@ -447,9 +450,11 @@ def spanned(series: ArrayLike) -> float | None:
 def too_short(frames: int, times: float | None = None) -> str:
     """Return why there is no error: the number of frames, and that of the correlation times that they seem to span."""
     span = "too few correlation times" if times is None else f"about {times:.2g} correlation times as far as they show"
+    # a series that is short for its own correlation time shows too short a one
+    needed = "" if times is None else f" (here {max(FEWEST + 1, round(TIMES_NEEDED * frames / times))} frames or more)"
     return (f"no standard error: {many(frames, 'frame')} span{'s' * (frames == 1)} {span}; at least {FEWEST + 1} "
-            "frames and about ten correlation times are needed, and ten times as long a trajectory if the values drift "
-            "from its start to its end")
+            f"frames and about {TIMES_NEEDED} correlation times are needed{needed}, and ten times as long a trajectory "
+            "if the values drift from its start to its end")
 
 
 def uncertainty(series: ArrayLike) -> Uncertainty | None:

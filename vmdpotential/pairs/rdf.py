@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, Message, TaskError, UsageError
+from vmdpotential.errors import InputError, Message, TaskError, UsageError, many
 from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Distribution:
     frames: int
 
     def __repr__(self) -> str:
-        return f"Distribution({len(self.g)} bins to {self.edges[-1]:g} A, {self.frames} frames)"
+        return f"Distribution({len(self.g)} bins to {self.edges[-1]:g} A, {many(self.frames, 'frame')})"
 
     @property
     def r(self) -> Floats:
