@@ -49,7 +49,7 @@ proc ::vmdpotential::live::start {job {map -1} {why {}}} {
     }
     set now [dict create job $job channel $channel molecule $molecule map $map busy 1 due 0 \
         sent {} count 0 start {} errors {} bytes [bytes_of [dict get $job atoms]] text $text identity {} compare 0 \
-        missing 0 told 0]
+        missing 0 reported 0]
     dict set now identity [identity]
     fileevent $channel readable ::vmdpotential::live::readable
     foreach {variable command} $traces {
@@ -273,8 +273,8 @@ proc ::vmdpotential::live::readable {} {
 # Tell once that the atoms of a map are elsewhere than those of the molecule.
 proc ::vmdpotential::live::tell_moved {count} {
     variable now
-    if {$count && ![dict get $now told]} {
-        dict set now told 1
+    if {$count && ![dict get $now reported]} {
+        dict set now reported 1
         set atoms [expr {$count == 1 ? "atom" : "atoms"}]
         ::vmdpotential::say "the live map is that of whole molecules, made by moving $count $atoms across the periodic\
             cell; 'pbc join fragment -molid [dict get $now molecule]' makes the shown molecules whole as well" -warn

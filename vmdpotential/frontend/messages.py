@@ -42,15 +42,15 @@ def one_line(error: VmdpotentialError | MemoryError, spell: Spelling) -> str:
 @contextlib.contextmanager
 def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False) -> Iterator[None]:
     """Pass the package's log messages to `tell`, as one line each: warnings once, or with `verbose` all messages."""
-    told: set[str] = set()
+    given: set[str] = set()
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             # placeholders are replaced before the arguments are inserted, which may contain braces
             text = spelled(record.msg.template if isinstance(record.msg, Message) else str(record.msg), spell)
             line = " ".join((text % record.args if record.args else text).split())
-            if line not in told or record.levelno < logging.WARNING:
-                told.add(line)
+            if line not in given or record.levelno < logging.WARNING:
+                given.add(line)
                 tell(line)
 
     level = logging.DEBUG if verbose else logging.WARNING
