@@ -15,7 +15,7 @@ os.environ.setdefault("VMDPOTENTIAL_CACHE", str(CACHE))
 # kernels that have changed since they were compiled; this takes no time if none has
 build_package()
 
-# another package, whose tests run with it installed (test_extension.py)
+# another package, whose tests run with it installed (package/test_extension.py)
 collect_ignore = ["extension"]
 
 # asserts that many tests share say what they compared

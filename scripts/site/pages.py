@@ -122,8 +122,8 @@ def written_pages(folder: Path) -> dict[str, str]:
 
 
 def with_pictures(folder: Path, name: str, text: str) -> str:
-    """Return a tutorial with the pictures that its blocks draw in tests/test_documents.py, and with links to the pages
-    of examples.
+    """Return a tutorial with the pictures that its blocks draw in tests/documents/test_documents.py, and with links to
+    the pages of examples.
     """
     if not name.startswith("scripts/tutorials/"):
         return text

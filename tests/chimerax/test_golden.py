@@ -1,14 +1,10 @@
 """The golden case: values at lattice points and atoms, and ions, as in every other viewer."""
 
-import sys
-from pathlib import Path
 
+import golden
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-import golden
 
 
 @pytest.fixture

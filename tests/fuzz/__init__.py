@@ -11,5 +11,5 @@ a warning, more memory than the plan, more than ten seconds, a crash.
     pytest tests/fuzz                                              what every run of the tests does
 
 Every case is made by its seed and its index alone. A violation is kept as a file, and its name is printed; once it is
-understood it becomes a small case of its own in ``tests/test_broken_files.py``.
+understood it becomes a small case of its own in ``tests/io/test_broken_files.py``.
 """

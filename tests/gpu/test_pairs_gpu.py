@@ -1,7 +1,4 @@
-"""Sums over pairs and counts of distances on a GPU against their definitions.
-
-What they share with the tests of the same kernels on the host is in test_cuda_pairs.py.
-"""
+"""Sums over pairs and counts of distances on a GPU against their definitions."""
 
 from dataclasses import replace
 from itertools import product
@@ -9,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import relative_rms
-from pairs import reference
-from test_cuda_pairs import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, distances, some_atoms, split
+from pairs import distances, reference
+from pairs_on_gpus import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, some_atoms, split
 
 from vmdpotential.engines.cuda import clusters
 from vmdpotential.engines.pairs import Atoms, PairSum

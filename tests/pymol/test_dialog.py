@@ -2,16 +2,15 @@
 
 import logging
 import os
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 if not os.environ.get("DISPLAY"):
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+import golden
 from pymol.Qt import QtCore, QtWidgets
 from PyQt5.QtTest import QTest
 
@@ -19,9 +18,6 @@ from vmdpotential import progress, registry
 from vmdpotential.errors import TaskError
 from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol import arguments, dialog, feedback
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import golden
 
 LEFT = QtCore.Qt.MouseButton.LeftButton
 

@@ -1,14 +1,10 @@
 """The golden case through PyMOL: values of the map and places of the ions, to the precision of PyMOL's numbers."""
 
-import sys
-from pathlib import Path
 
+import golden
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import golden
 
 MAP = ", ".join(f"{key}={value}" for key, value in golden.VIEWER_OPTIONS.items())
 IONS = ", ".join(f"{key}={value}" for key, value in golden.ION_OPTIONS.items())

@@ -1,14 +1,10 @@
 """What is shown of maps and ions, and how a placement is taken back."""
 
-import sys
-from pathlib import Path
 
+import golden
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import golden
 
 
 @pytest.fixture

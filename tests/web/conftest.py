@@ -1,15 +1,11 @@
 """One browser for all tests, and the pages it opens."""
 
 import dataclasses
-import sys
 from pathlib import Path
 
+import golden
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import golden
 from browser import WITHOUT_WEBGL, Browser
 
 import vmdpotential as vp

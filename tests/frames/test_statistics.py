@@ -1,0 +1,159 @@
+"""Means over frames and their errors, on series whose correlation time is known."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import slow
+
+from vmdpotential.frames import statistics
+from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments, spanned
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from coverage_of_errors import KINDS, USES, coverage
+
+
+def autoregressive(frames, columns, time, seed):
+    """Return series (frames, columns) of variance 1 whose correlation falls as exp(-t / time), about means of 5."""
+    rng = np.random.default_rng(seed)
+    keep = np.exp(-1 / time) if time else 0.0
+    noise = rng.normal(size=(frames, columns)) * np.sqrt(1 - keep**2)
+    noise[0] /= np.sqrt(1 - keep**2)
+    for n in range(1, frames):
+        noise[n] += keep * noise[n - 1]
+    return noise + 5.0
+
+
+def true_error(frames, time):
+    lags = np.arange(1, frames)
+    return np.sqrt((1 + 2 * np.sum((1 - lags / frames) * np.exp(-lags / time))) / frames) if time else frames**-0.5
+
+
+def test_moments_are_numpys_however_they_are_merged():
+    values = np.random.default_rng(0).normal(1e6, 1, (50, 3, 4))
+    whole, part = Moments.none((3, 4)), Moments.none((3, 4))
+    for first, last in ((0, 0), (0, 7), (7, 8), (8, 50)):
+        whole.merge(Moments.of(values[first:last]))
+    for value in values:
+        part.add(value)
+    for made in (whole, part):
+        assert made.count == 50
+        np.testing.assert_allclose(made.mean, values.mean(0), rtol=1e-14)
+        np.testing.assert_allclose(made.variance(), values.var(0), rtol=1e-9)
+    assert np.isnan(Moments.none(()).variance())
+
+
+@pytest.mark.parametrize("time", [0, 2, 10, 40])
+def test_inefficiency_is_that_of_the_correlation_time(time):
+    keep = np.exp(-1 / time) if time else 0.0
+    results = [statistics.inefficiency(autoregressive(2000, 50, time, seed)) for seed in range(5)]
+    assert np.mean(results) == pytest.approx((1 + keep) / (1 - keep), rel=0.06)
+    single = [statistics.correlation_time(autoregressive(4000, 1, time, seed)[:, 0]) for seed in range(20)]
+    assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
+
+
+@pytest.mark.parametrize("time", slow([0, 3, 10, 20], [3, 20]))
+def test_standard_error_is_within_a_tenth_of_the_true_one(time):
+    """Over a map of 400 points, in 80 blocks, for each of several seeds; and over the seeds it is that of the means."""
+    frames, size, columns = 2000, 25, 400
+    true, means = true_error(frames, time), []
+    for seed in range(6):
+        values = autoregressive(frames, columns, time, seed)
+        blocks = BlockMean((columns,), spread=False)
+        for start in range(0, frames, size):
+            part = values[start : start + size]
+            blocks.add(len(part), part.mean(0))
+        np.testing.assert_allclose(blocks.mean, values.mean(0))
+        assert np.sqrt(np.mean(blocks.uncertainty().error ** 2)) == pytest.approx(true, rel=0.1)
+        assert np.sqrt(np.mean(statistics.uncertainty(values).error ** 2)) == pytest.approx(true, rel=0.25)
+        means.append(values.mean(0) - 5.0)
+    assert np.sqrt(np.mean(np.square(means))) == pytest.approx(true, rel=0.1)
+
+
+def test_what_has_no_error():
+    blocks = BlockMean((2,))
+    blocks.add(3, [1.0, 2.0], [0.0, 3.0])
+    assert blocks.uncertainty() is None
+    np.testing.assert_allclose(blocks.deviation(), [0, 1])
+    assert statistics.uncertainty([1.0]) is None
+    assert FrameMean((2,)).uncertainty() is None
+    constant = np.full((50, 2), 3.0)
+    assert statistics.inefficiency(constant) == pytest.approx(1)
+    assert (statistics.uncertainty(constant).error == 0).all()
+    walk = np.arange(100.0)
+    assert statistics.uncertainty(walk) is None
+    both = statistics.uncertainties(np.stack([walk, np.sin(37 * walk**2)], 1))
+    assert np.isnan(both.error).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("frames", slow([20, 50, 200, 1000], [50, 200, 1000]))
+@pytest.mark.parametrize("use", sorted(USES))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stated_interval_holds_the_mean(kind, use, frames):
+    """Of 300 series: 90 % where they span five correlation times; few of shorter ones have a wrong interval."""
+    for spans in (np.inf, 50, 20, 12, 5, 1):
+        stated, held = coverage(use, frames, spans, 300, kind)
+        assert stated - held <= 0.1
+        if spans >= 5:
+            assert held / stated >= 0.88  # 90 %, less the deviation of so few series
+        if spans == 20:
+            assert stated >= 0.7 if kind == "drift" else stated >= 0.78
+        if spans >= 50:
+            assert stated >= 0.95
+
+
+@pytest.mark.parametrize("half", [slice(0, 49), slice(49, 98)])
+def test_error_of_half_a_trajectory(half):
+    """Adenylate kinase closes: its size drifts and has no error; that of bonds has one."""
+    mda = pytest.importorskip("MDAnalysis", reason="MDAnalysis is not installed")
+    files = pytest.importorskip("MDAnalysisTests.datafiles", reason="MDAnalysisTests is not installed")
+    universe = mda.Universe(files.PSF, files.DCD)
+    carbons, oxygens = (universe.select_atoms(f"protein and not resid 214 and name {name}") for name in "CO")
+    sizes, bonds = [], []
+    for _ in universe.trajectory[half]:
+        sizes.append(universe.atoms.radius_of_gyration())
+        bonds.append(np.linalg.norm(carbons.positions - oxygens.positions, axis=1).mean())
+    assert statistics.uncertainty(sizes) is None
+    assert statistics.uncertainty(bonds) is not None
+
+
+def test_large_arrays_are_merged_in_parts():
+    size = 9 * statistics.PART + 5
+    values = np.random.default_rng(0).normal(size=(4, size))
+    blocks = BlockMean((size,), np.arange(20))
+    for part in (values[:3], values[3:]):
+        blocks.add(len(part), part.mean(0), Moments.of(part).m2)
+    np.testing.assert_allclose(blocks.mean, values.mean(0), atol=1e-12)
+    np.testing.assert_allclose(blocks.deviation(), values.std(0), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
+def test_a_short_series_is_known_to_be_short(frames, time):
+    result = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
+    assert result == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
+
+
+def test_the_error_of_one_curve_does_not_depend_on_others():
+    series = np.stack([autoregressive(200, 8, 0, 0), autoregressive(200, 8, 5, 1)], 1)
+    alone = statistics.uncertainty(series[:, 0]).error
+    np.testing.assert_allclose(alone, statistics.uncertainty(series[:, 0].copy()).error)
+    # a series that is slower than those that it is looked at with has its own correlation time
+    mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
+    assert statistics.uncertainty(mixed).error[-1] > 2.5 * np.median(statistics.uncertainty(mixed).error)
+
+
+def test_a_series_without_an_error_states_its_frames_and_correlation_times():
+    """Times of 20 frames: 90 frames span 4.5 of them, which so short series show only roughly."""
+    series = autoregressive(90, 400, 20.0, 3)
+    assert 2.5 < spanned(series) < 9
+    frames, blocks = FrameMean((400,)), BlockMean((400,))
+    for row in series:
+        frames.add(row)
+        blocks.add(1, row, np.zeros(400))
+    for mean in (frames, blocks):
+        numbers = re.findall(r"[\d.]+", mean.too_short())
+        assert (int(numbers[0]), float(numbers[1])) == (90, pytest.approx(spanned(series), rel=0.05))
+        assert int(numbers[4]) == pytest.approx(10 * 90 / spanned(series), rel=0.01)  # frames that would do
+    assert spanned(series[:3]) is None

@@ -1,0 +1,35 @@
+"""A package that extends vmdpotential, in tests/extension, passes its tests, is short and uses nothing private."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "extension"
+
+
+@pytest.mark.slow
+def test_its_tests_pass():
+    path = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", FOLDER, "-p",
+                           "no:cacheprovider", FOLDER], env=os.environ | {"PYTHONPATH": path}, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_part_is_short_and_public():
+    text = (FOLDER / "example_extension.py").read_text()
+    for part in text.split("# ---- ")[1:]:
+        tree = ast.parse(part.partition("\n")[2].partition("def add()")[0])
+        lines = {line for node in ast.walk(tree) if hasattr(node, "lineno")
+                 and not (isinstance(node, ast.Constant) and isinstance(node.value, str))
+                 for line in range(node.lineno, node.lineno + 1)}
+        most = 20 if part.startswith("a method for maps") else 15  # a method and its plan
+        assert 2 < len(lines) <= most
+    names = {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
+    names |= {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom | ast.Import)
+              for alias in node.names}
+    assert not {name for name in names if name.startswith("_")}

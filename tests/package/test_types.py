@@ -1,0 +1,56 @@
+"""Types of the public functions, as a user's type checker sees them."""
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCRIPT = """\
+import numpy as np
+import vmdpotential as vp
+
+mean = vp.average("a.psf", "a.dcd", frames="::5", spacing=2.0, ionic_strength=0.15, stat=("mean", "sem"))
+reveal_type(mean.grid)
+reveal_type(vp.energy("a.prmtop", between=("protein", "water")).to_dataframe)
+vp.average("a.psf", "a.dcd", frames=range(1, 5), medium=vp.Medium.screened(0.15), charges=np.zeros(3), cell=(9, 9, 9))
+vp.energy(object(), between=(np.arange(3), [4, 5]), charges=["a.itp", "b.mol2"], set={"salt": 0.1}, solvent="pb")
+vp.field("a.pqr", points=[[1.0, 2.0, 3.0]], unit="V", frames=slice(2, 5))
+"""
+
+#: Wrong arguments, and a word of the message about each.
+WRONG = {
+    "spacin=2.0": "spacin", 'spacing="wide"': "spacing", "frames=2.5": "frames", "frames=[1, 2]": "frames",
+    'medium="wather"': "medium", "medium=0.15": "medium", "charges=1.0": "charges", "cell=20.0": "cell",
+    'unit="kT"': "unit", "atoms=3.5": "atoms", "stat=3": "stat", "set=0.15": "set", 'boundary="closed"': "boundary",
+}
+
+
+def test_a_type_checker_knows_results_and_options(tmp_path):
+    wrong = [f'vp.average("a.psf", "a.dcd", {words})' for words in WRONG]
+    first = SCRIPT.count("\n") + 1
+    (tmp_path / "script.py").write_text("\n".join([SCRIPT[:-1], *wrong, 'vp.density("a.psf", "a.dcd").gird']))
+    done = subprocess.run([sys.executable, "-m", "mypy", "--no-error-summary", "--config-file", "", "script.py"],
+                          cwd=tmp_path, capture_output=True, text=True, env={"PATH": "", "MYPYPATH": str(ROOT)})
+    said: dict[int, str] = {}
+    for line in done.stdout.splitlines():
+        file, number, text = line.split(":", 2)
+        if file != "script.py":  # of packages without types, which mypy passes over where this one is installed
+            continue
+        said[int(number)] = said.get(int(number), "") + text
+    assert "vmdpotential.grid.lattice.Grid" in said.pop(5), done.stdout + done.stderr
+    table = said.pop(6)
+    assert "DataFrame" in table or "Any" in table
+    assert sorted(said) == list(range(first, first + len(wrong) + 1)), done.stdout
+    for number, word in enumerate([*WRONG.values(), "gird"], first):
+        assert f'"{word}"' in said[number]
+
+
+def test_the_signatures_are_those_of_the_commands():
+    loader = importlib.machinery.SourceFileLoader("make_task_types", str(ROOT / "scripts" / "make_task_types"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_task_types", loader))
+    loader.exec_module(module)
+    assert module.TARGET.read_text() == module.text()
+    assert module.SUMMARIES.read_text() == module.summaries()

@@ -1,0 +1,131 @@
+"""The CUDA engine's sums over pairs without a GPU: kernels compile, and do on the host what the definition says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cuda_kernels import ARCHITECTURES, compile_for_all
+from pairs import distances, reference
+from pairs_on_gpus import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, some_atoms, split
+
+from vmdpotential import registry
+from vmdpotential.engines.cuda import ENGINE as CUDA
+from vmdpotential.engines.cuda import build, clusters, nbody
+from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.interactions import coulomb, ewald
+from vmdpotential.interactions.pairs import (
+    BUCKINGHAM,
+    CHARGES,
+    LORENTZ_BERTHELOT,
+    PairPotential,
+    Term,
+)
+from vmdpotential.molecule.cell import Cell
+
+
+def test_all_pairs_on_the_host(gpu, monkeypatch):
+    atoms, others = some_atoms(150), some_atoms(70, seed=2)
+    for potential, jerk, chosen, precision in (
+            (GRAVITY, True, (2, 1, 64), "single"), (OPEN, False, (1, 3, 64), "single"),
+            (GRAVITY, True, (1, 2, 64), "double"), (OPEN, True, (2, 1, 64), "double")):
+        monkeypatch.setattr(nbody, "launch_sizes", lambda *_, chosen=chosen: chosen)
+        prepared = CUDA.prepare_pairs(PairSum(potential, None, precision, True, potential is OPEN, jerk))
+        expected = reference(potential, atoms, None)
+        check(prepared.run(atoms), expected, potential is OPEN, TOLERANCE[precision])
+        shifted = replace(others, positions=others.positions + 0.5, exclusions=None)
+        check(prepared.run(atoms, shifted), reference(potential, atoms, None, shifted), potential is OPEN,
+              TOLERANCE[precision])
+        no_atoms = Atoms(np.zeros((0, 3)))
+        assert len(prepared.run(no_atoms).forces) == 0
+        assert not prepared.run(atoms, no_atoms).forces.any()
+
+
+
+
+@pytest.mark.parametrize(("potential", "cell", "precision"), [
+    (FIELD, TRICLINIC, "single"), (EWALD, Cell.from_parameters(10.4, 10.2, 10.8), "single"), (FIELD, None, "single"),
+    (FIELD, TRICLINIC, "double"), (EWALD, None, "double")],
+    ids=["triclinic", "orthogonal", "open", "double triclinic", "double open"])
+def test_pairs_in_range_on_the_host(gpu, potential, cell, precision):
+    """Cells of less than twice the cutoff: several images of an atom, and its own, are in range."""
+    atoms = some_atoms(cell=cell)
+    prepared = CUDA.prepare_pairs(PairSum(potential, cell, precision, energy=True, virial=True, buffer=0.5))
+    actual = prepared.search(atoms)
+    assert actual.slots % 32 == 0
+    assert actual.slots > 0
+    moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
+    expected = reference(potential, replace(atoms, positions=moved), cell)
+    if cell is not None:  # wrapped in another way
+        moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
+    check(actual.run(moved), expected, tolerance=TOLERANCE[precision])
+
+
+def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
+    atoms, others = split(some_atoms(150, cell=TRICLINIC))
+    monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
+    prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
+    check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
+    assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
+
+
+@pytest.mark.parametrize("cell", [None, TRICLINIC])
+def test_distances_on_the_host(gpu, cell, monkeypatch):
+    atoms, others = some_atoms(90).positions, some_atoms(70, seed=3).positions
+    for second, room in ((None, 40_000), (others, 0)):
+        monkeypatch.setattr(clusters, "COUNTS", room)
+        actual = CUDA.count_distances(atoms, second, cell, 7.0, 14)
+        np.testing.assert_array_equal(actual, distances(atoms, second, cell, 7.0, 14))
+
+
+#: Every page with every rule that it takes, as potentials.
+PAGES = {name: registry.get("pair", name).bind() for name in registry.available("pair")}
+PAGES |= {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
+PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coulomb.CUT.bind()}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PAGES)
+def test_kernels_compile_with_every_page(name, tmp_path):
+    rules = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}
+    rule = rules[next(iter(PAGES[name].interaction.pair))] if PAGES[name].interaction.pair else CHARGES
+    potential = PairPotential((Term("only", PAGES[name], rule),))
+    prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
+    macros = compiled_with(prepared)
+    architecture = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn
+    compile_for_all(build.source(*macros), macros[1], tmp_path, 64, (architecture,))
+
+
+def compiled_with(prepared):
+    """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
+    if isinstance(prepared, nbody.AllPairs):
+        return "nbody.cu", prepared.macros(2, 128), prepared.programs.source
+    return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS[prepared.summing]}, prepared.programs.source
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("potential", "sums", "architectures"), [
+    (GRAVITY, {"jerk": True}, ARCHITECTURES), (OPEN, {"energy": True}, ARCHITECTURES[:1]),
+    (FIELD, {"energy": True, "virial": True}, ARCHITECTURES), (EWALD, {}, ARCHITECTURES[1:2]),
+    (GRAVITY, {"jerk": True, "precision": "double"}, ARCHITECTURES[1:2]),
+    (FIELD, {"energy": True, "precision": "double"}, ARCHITECTURES[2:])])
+def test_kernels_compile(potential, sums, architectures, tmp_path):
+    macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **sums)))
+    spilled = 16 if macros[1]["REAL"] == "float" else 128
+    compile_for_all(build.source(*macros), macros[1], tmp_path, spilled, architectures)
+
+
+@pytest.mark.slow
+def test_counts_of_distances_compile(tmp_path):
+    macros = clusters.DISTANCES | {"WARPS": clusters.WARPS["distances"]}
+    compile_for_all(build.source("clusters.cu", macros, clusters.POINTS), macros, tmp_path,
+                    architectures=ARCHITECTURES[2:])
+
+
+def test_what_the_engine_does_not_do_is_refused():
+    with pytest.raises(UsageError, match="8x4"):
+        CUDA.prepare_pairs(PairSum(FIELD, layout="4x4"))
+    with pytest.raises(UsageError, match="cutoff"):
+        CUDA.prepare_pairs(PairSum(OPEN)).search(some_atoms())
+    with pytest.raises(InputError, match="too small"):
+        clusters.geometry(Cell.from_parameters(0.1, 10, 10), 12.0)
