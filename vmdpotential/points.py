@@ -15,9 +15,9 @@ from vmdpotential.io.files.points import as_points
 from vmdpotential.maps import bind, check_tolerance, choose_cell
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import TOLERANCE, Boundary, Engine, MethodOptions, Spacing, Tolerance, Unit
-from vmdpotential.maps.refine import refined
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
+from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import changed, takes_fields
@@ -121,9 +121,10 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
         return constant * sum_at(request, places, positions, charges, engine, method).potential.reshape(shape)
 
-    def attempt(spacing: float) -> tuple[NDArray[np.float64], float]:
+    def attempt(spacing: float) -> Attempt[NDArray[np.float64]]:
         solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
         result = sum_at(replace(request, solution=solution), places, positions, charges, engine, chosen.summation)
-        return constant * result.potential.reshape(shape), result.error or 0.0
+        return Attempt(constant * result.potential.reshape(shape), result.error or 0.0)
 
-    return attempt(chosen.spacing)[0] if chosen.tolerance is None else refined(tolerance, chosen.spacing, attempt)
+    return attempt(chosen.spacing).result if chosen.tolerance is None else refine_to_tolerance(
+        tolerance, chosen.spacing, attempt, BY_SPACING)

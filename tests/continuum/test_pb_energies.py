@@ -14,7 +14,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import potential_map
 from vmdpotential.maps.binding import binding_energy
-from vmdpotential.maps.refine import refined
+from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.units import coulomb_constant, debye_length
 
@@ -43,7 +43,7 @@ def test_tolerance_chooses_the_spacing():
     energy = solvation_energy(two, spacing=1.0, tolerance=0.01)
     assert energy.error <= 0.01 * abs(energy.total)
     with pytest.raises(TaskError) as caught:
-        refined(1e-5, 0.3, lambda spacing: (None, spacing))
+        refine_to_tolerance(1e-5, 0.3, lambda spacing: Attempt(None, spacing), BY_SPACING)
     assert caught.value.parameter == "tolerance"
 
 

@@ -16,10 +16,10 @@ from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, shifted_coulomb
 from vmdpotential.maps import potential_map
-from vmdpotential.maps.refine import refined
 from vmdpotential.methods import Charges, Estimate, Request, accuracy, cutoff, direct
 from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample
 from vmdpotential.methods.choice import fastest
+from vmdpotential.methods.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 
 CPU = get_engine("cpu")
@@ -138,7 +138,7 @@ class TestToTolerance:
     @pytest.mark.parametrize("errors", [[9.5e-4, 9.4e-4], [2e-3, 9.5e-4, 9.4e-4], [9.5e-4, 2e-3, 2e-3, 9.4e-4]])
     def test_two_in_a_row_or_the_last_of_four_may_be_within_the_tolerance_by_a_hair(self, errors):
         made, (_, _, result) = self.run([*errors, 0.0])
-        assert len(made.requests) == len(errors) <= accuracy.MOST_MAPS == 4
+        assert len(made.requests) == len(errors) <= BY_ERROR_OF_MAPS.max_plans == 4
         assert result.largest == pytest.approx(9.4e-4, rel=1e-3)
 
     @pytest.mark.parametrize(("precision", "hint"), [("single", "precision=double, or another"), ("double", "method")])
@@ -296,27 +296,27 @@ def test_one_result_is_alive_at_a_time():
         if len(errors) == 2:
             raise TaskError("no mesh keeps the tolerance")
         alive.add(result := Result())
-        return accuracy.Attempt(result, 9.5e-4, Plan())
+        return Attempt(result, 9.5e-4, Plan())
 
-    assert accuracy.refine_to_tolerance(1e-3, 1.0, attempt) in alive
+    assert refine_to_tolerance(1e-3, 1.0, attempt) in alive
     assert errors[2] == errors[0] > errors[1]  # made again, as a file of it has been overwritten
 
     def spaced(spacing):
         assert not alive
         alive.add(result := Result())
-        return result, spacing / 10
+        return Attempt(result, spacing / 10)
 
-    assert refined(0.05, 2.0, spaced) in alive
+    assert refine_to_tolerance(0.05, 2.0, spaced, BY_SPACING) in alive
 
 
 def test_a_better_plan_without_room_is_named():
     def attempt(error):
         if error < 1.0:
             raise MemoryPlanError("a mesh does not fit")
-        return accuracy.Attempt(None, 2e-3, Plan())
+        return Attempt(None, 2e-3, Plan())
 
     with pytest.raises(MemoryPlanError):
-        accuracy.refine_to_tolerance(1e-3, 1.0, attempt)
+        refine_to_tolerance(1e-3, 1.0, attempt)
 
 
 def test_the_fastest_that_fits_is_not_taken_if_it_is_far_slower(monkeypatch):

@@ -15,9 +15,10 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
-from vmdpotential.methods import Charges, Request, accuracy, cutoff, direct, pme
+from vmdpotential.methods import Charges, Request, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY
 from vmdpotential.methods.reference import full_potential
+from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.units import coulomb_constant
@@ -131,7 +132,7 @@ def test_plans_for_many_frames_are_by_mesh(cell):
     assert relative_rms(mean.result().values(), expected) < 1e-5
     again = planned.renewed(other, None if cell is None else Cell.from_parameters(18.2, 19, 20))
     assert again.plan.method == "pme"
-    assert again.request.error == pytest.approx(min(planned.request.error, accuracy.SPARE * planned.plan.error))
+    assert again.request.error == pytest.approx(min(planned.request.error, SAFETY_FACTOR * planned.plan.error))
     assert again.plan.error <= again.request.error
     assert planned.fits(POSITIONS, cell)
     assert not planned.fits(POSITIONS + 9.0, None)

@@ -32,12 +32,11 @@ from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind, check_tolerance, ch
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
-from vmdpotential.maps.refine import refined
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import PointPlan, Points, Solution
-from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
+from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import Molecules
@@ -417,7 +416,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         work = Fields(frames, charges, places, parts, rows, left_out, plan)
         return work, work.compute([begin])
 
-    def in_solution(spacing: float) -> tuple[tuple[Fields, Mapping[str, Any], Floats], float]:
+    def in_solution(spacing: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
         """Return the work with its result for the first frame and its errors, and the largest relative error."""
         assert request.solution is not None
         plan = plan_points(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
@@ -429,7 +428,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         sizes = [float(np.sqrt(np.mean(np.square(each)))) for each in (values[:, 0], values[:, 1:])]
         sizes[1] = max(sizes[1], sizes[0] / VANISHING)
         errors = [error / size if size > 0 else 0.0 for error, size in zip(absolute, sizes, strict=True)]
-        return (work, result, np.array([absolute[1], *errors])), max(errors)
+        return Attempt((work, result, np.array([absolute[1], *errors])), max(errors), plan)
 
     def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
         """Return the work with its result for the first frame, and the errors of field and potential."""
@@ -449,8 +448,8 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan)
 
     if asked.named_method is not None and not nothing:
-        work, first, errors = in_solution(asked.spacing)[0] if asked.tolerance is None else refined(
-            tolerance, asked.spacing, in_solution)
+        work, first, errors = in_solution(asked.spacing).result if asked.tolerance is None else (
+            refine_to_tolerance(tolerance, asked.spacing, in_solution, BY_SPACING))
     else:
         work, first, errors = refine_to_tolerance(tolerance, START * tolerance, attempt)
     # filled block by block, since concatenating blocks would need a second copy of all frames

@@ -167,7 +167,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     """
     from vmdpotential.maps.interaction import check_tolerance, in_medium
     from vmdpotential.maps.plan import plan_map
-    from vmdpotential.maps.refine import refined
+    from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 
     if not isinstance(field, bool):
         raise UsageError("field", f"True or False is needed, not {type(field).__name__}")
@@ -176,14 +176,14 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     chosen = in_medium(replace(asked, atoms=atoms, sources=sources), structure)
     tolerance, own = chosen.tolerance, chosen.named_method
 
-    def attempt(spacing: float) -> tuple[Grid, float]:
+    def attempt(spacing: float) -> Attempt[Grid]:
         planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)
         grid = planned.grid(result)
         provenance = grid.provenance
         if tolerance is not None and own is not None and provenance.error is None:
             raise UsageError("tolerance", f"the method {own.name} does not state its error", "leave it out",
                              value=f"{tolerance:g}")
-        return grid, max(provenance.error or 0.0, provenance.error_away or 0.0)
+        return Attempt(grid, max(provenance.error or 0.0, provenance.error_away or 0.0))
 
     with setting(keywords):
         if lattice is not None:
@@ -191,5 +191,5 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
             if own is not None:
                 warn_unused(("tolerance",), "a given grid is not made finer")
         if tolerance is None or own is None or lattice is not None:
-            return attempt(chosen.spacing)[0]
-        return refined(check_tolerance(tolerance), chosen.spacing, attempt)
+            return attempt(chosen.spacing).result
+        return refine_to_tolerance(check_tolerance(tolerance), chosen.spacing, attempt, BY_SPACING)

@@ -27,6 +27,7 @@ from vmdpotential.maps.solute import described, in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
 from vmdpotential.methods.choice import SOON
+from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
@@ -102,7 +103,7 @@ class MapPlan:
         request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
             *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
         if error is not None:
-            request = request.with_error(min(request.error, accuracy.SPARE * error))
+            request = request.with_error(min(request.error, SAFETY_FACTOR * error))
         provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
         return replace(self, structure=structure, request=request, plan=self.method.plan(request, self.engine),
                        provenance=provenance)

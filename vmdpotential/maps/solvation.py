@@ -9,7 +9,7 @@ from vmdpotential.grid.solvation import Solvation
 from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.plan import plan_map
-from vmdpotential.maps.refine import refined
+from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import takes_aliases
@@ -62,10 +62,11 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,
         temperature=temperature, dielectric=dielectric, engine=engine)
 
-    def attempt(spacing: float) -> tuple[Solvation, float]:
+    def attempt(spacing: float) -> Attempt[Solvation]:
         planned, result = plan_map(structure, replace(options, spacing=spacing))
         solvation = planned.grid(result).solvation
         assert solvation is not None
-        return solvation, solvation.error / max(1e-9, abs(solvation.total))
+        return Attempt(solvation, solvation.error / max(1e-9, abs(solvation.total)))
 
-    return attempt(spacing)[0] if tolerance is None else refined(check_tolerance(tolerance), spacing, attempt)
+    return attempt(spacing).result if tolerance is None else refine_to_tolerance(
+        check_tolerance(tolerance), spacing, attempt, BY_SPACING)

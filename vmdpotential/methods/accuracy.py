@@ -1,4 +1,4 @@
-"""Measured errors of maps, by exact values at some of their points; and plans that are refined to keep a tolerance.
+"""Measured errors of maps, by exact values at some of their points.
 
 A tolerance applies to the rms error relative to the rms of the potential over all points, and to the same over the
 points farther than 2 A from every charge, where the potential is smooth and small; and, if the field is computed, to
@@ -8,9 +8,7 @@ the field in both regions.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +16,16 @@ from numpy.typing import NDArray
 from vmdpotential.engines import SOFT_CORE, Engine, PointSum
 from vmdpotential.engines.result import Errors as Errors
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Estimate, Method, Planned, PointPlan, Request, slabs
+from vmdpotential.methods import Method, Planned, Request, slabs
 from vmdpotential.methods.reference import full_potential
+from vmdpotential.methods.refinement import BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -333,86 +330,6 @@ def _blocks(lattice: Lattice,
     return (occupied, first, sizes, side, counts) if 0 < sizes.prod(1).sum() < lattice.size // 4 else None
 
 
-#: Part of the tolerance below which a measured error is accepted at once, as it is uncertain by some percent.
-SURE = 0.85
-
-#: The error in the request for a plan like an earlier one, relative to the error that this one expected.
-SPARE = 1.5
-
-#: Greatest number of plans that are tried, and of plans of maps.
-MOST, MOST_MAPS = 8, 4
-
-
-@dataclass(frozen=True)
-class Attempt(Generic[T]):
-    """The outcome of a plan: its result, the measured relative error, and the plan; None if all pairs are summed."""
-
-    result: T
-    measured: float
-    plan: Planned | PointPlan | None
-
-
-def refine_to_tolerance(tolerance: float, error: float, attempt: Callable[[float], Attempt[T]],
-                        more: str = "", most: int = MOST) -> T:
-    """Return a result within a tolerance, from plans for smaller and smaller errors.
-
-    Errors are predicted for uncorrelated charges. The charges of molecules are correlated, so that a plan may turn out
-    not to be good enough, and is then followed by a better one.
-
-    Parameters
-    ----------
-    tolerance : float
-    error : float, e/A
-        Error for the first plan.
-    attempt : callable
-        Makes a plan for an error, runs it, and measures the relative error. It may be called again with an earlier
-        error, because only one result is in memory (or in a file) at a time.
-    more : str
-        Further hints for a tolerance that cannot be kept.
-    most : int
-        Greatest number of plans that are tried.
-
-    Raises
-    ------
-    TaskError
-        When the tolerance cannot be kept.
-    MemoryPlanError
-        When a plan does not fit into memory, and no other keeps the tolerance.
-    InputError
-        For charges so large that values overflow.
-    """
-    made: list[tuple[Estimate, float | None] | None] = []
-    before: float | None = None  # the error for which the last plan was made, if that kept the tolerance
-    while True:
-        try:
-            now = attempt(error)
-        except TaskError as failure:
-            if not made or (before is None and isinstance(failure, MemoryPlanError)):
-                raise
-            break  # there is no better plan
-        log.debug("%s: measured %.2e", now.plan, now.measured)
-        if not np.isfinite(now.measured):
-            raise InputError("the potential overflows single precision", "check the charges")
-        made.append(None if now.plan is None else (now.plan.estimate, now.plan.error))
-        reached = now.measured
-        within = reached <= tolerance
-        last = len(made) == most or made[-1] in made[:-1]
-        if reached <= SURE * tolerance or (within and (last or before is not None)):  # two in a row are certain enough
-            return now.result
-        before = error if within else None
-        method, expected = ("", None) if now.plan is None else (now.plan.method, now.plan.error)
-        # the next plan must be better than this one, which may be better than requested, and by more each time
-        requested = error if expected is None else min(error, SPARE * expected)
-        del now  # memory was planned for one map
-        if last:
-            break
-        error = requested / min((1.1 + 0.2 * len(made)) * reached / tolerance, 20.0)
-    if before is not None:
-        return attempt(before).result
-    raise TaskError(f"the method {method} reached an error of {reached:.1e}", f"use a larger {{tolerance}}{more}",
-                    parameter="tolerance", value=f"{tolerance:g}")
-
-
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
                      engine: Engine, sink: Sink | None = None) -> tuple[Planned, Result, Errors | None]:
     """Return a plan, its result, and the measured errors, which are within the tolerance.
@@ -453,4 +370,4 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         return Attempt((plan, result, errors), measured, plan)
 
     more = ("" if request.precision == "double" else ", {precision double}") + ", or another {method}"
-    return refine_to_tolerance(request.tolerance, request.error, attempt, more, MOST_MAPS)
+    return refine_to_tolerance(request.tolerance, request.error, attempt, BY_ERROR_OF_MAPS, more)

@@ -19,8 +19,8 @@ from vmdpotential.grid.lattice import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.methods import Charges, Method, PointPlan, Points, Refusal, Request, ewald
-from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.methods.machine import is_worth_waiting
+from vmdpotential.methods.refinement import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 

@@ -25,8 +25,8 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
 from vmdpotential.methods import Method, PointPlan, Request
-from vmdpotential.methods.accuracy import Attempt, refine_to_tolerance
 from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
+from vmdpotential.methods.refinement import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.conversions import StructureLike
