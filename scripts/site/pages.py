@@ -27,8 +27,9 @@ DRAWN = ROOT / "build" / "examples"
 
 #: Written pages, by their paths in the checkout.
 TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "python", "method-developer")]
-WRITTEN = ["README.md", *(f"{name}.md" for name in TUTORIALS), "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md",
-           "LICENSE", "data/README.md", *(
+GUIDE = [f"scripts/guide/{name}" for name in ("input", "structure", "media", "trajectories", "use")]
+WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHITECTURE.md", "CONTRIBUTING.md",
+           "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
@@ -49,7 +50,7 @@ class Task:
     functions: str
     examples: str = ""
     theory: str = ""
-    #: The title in the guide.
+    #: The page and title in the guide.
     guide: str = ""
     #: Shell examples, if those of the commands belong to another task.
     lines: tuple[str, ...] = ()
@@ -60,50 +61,51 @@ TASKS = {
     "Structures": Task(
         "Read a structure with its charges, complete what a deposited one lacks, and select atoms of it.",
         "prepare", "read_structure prepare prepare_structure assign_charges select write_structure Structure Topology "
-        "Cell Trajectory", guide="Deposited structures and models"),
+        "Cell Trajectory", guide="input: What is added to a deposited structure?"),
     "Maps": Task(
         "The electrostatic potential on a grid, in vacuum or screened, without a cutoff; or at points.",
         "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
-        "figure_of_a_protein", "vmdpotential/methods", "Maps"),
+        "figure_of_a_protein", "vmdpotential/methods", "structure: How do I make a map?"),
     "Continuum": Task(
         "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
-        "map energy", "potential_map solvation_energy binding_energy Medium", "", "vmdpotential/methods", "Maps", (
+        "map energy", "potential_map solvation_energy binding_energy Medium", "", "vmdpotential/methods",
+        "media: How do I set permittivities, ions, radii or a membrane?", (
             "map protein.pdb --method pb --screened 0.15 --spacing 0.5 -o potential.dx",
             "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
     "Slices, surfaces and comparisons": Task(
         "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
         "slice surface compare", "draw_slice surface compare thumbnail Plane", "figure_of_a_protein",
-        "", "Surfaces and comparisons"),
+        "", "structure: How do I colour a molecular surface?"),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
         "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber",
-        "vmdpotential/pairs", "Ions"),
+        "vmdpotential/pairs", "structure: How do I place ions?"),
     "Energies, forces and distributions": Task(
         "Coulomb and Lennard-Jones energies and forces between selections, and radial distribution functions.",
         "energy forces rdf", "energy forces rdf interaction_energy nonbonded Interaction Quantity", "energy_by_residue",
-        "vmdpotential/pairs", "Energies, forces and distributions"),
+        "vmdpotential/pairs", "trajectories: How do I get energies and forces between selections?"),
     "Averages, profiles and fields": Task(
         "Over a trajectory: the mean potential, profiles along an axis, potential and field at atoms and points.",
         "average profile field", "average profile field Trajectory", "membrane_profile", "vmdpotential/methods",
-        "Means over frames"),
+        "trajectories: How do I average a map over frames?"),
     "Densities": Task(
         "Densities of atoms over a trajectory, and hydration sites.", "density", "density", "density_of_water",
-        "vmdpotential/densities", "Densities over a trajectory"),
+        "vmdpotential/densities", "trajectories: How do I get densities and hydration sites?"),
     "Probes": Task(
         "AutoGrid's maps, Lennard-Jones energies of probe atoms, and free energies of small molecules.",
-        "probe", "probe", "oxygen_in_a_protein", "plugins/probes", "Probes and small molecules"),
+        "probe", "probe", "oxygen_in_a_protein", "plugins/probes", "trajectories: Where can a small molecule go?"),
     "Orbitals": Task(
         "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
-        "orbitals_of_benzene", "plugins/orbitals", "Orbitals and densities from quantum chemistry"),
+        "orbitals_of_benzene", "plugins/orbitals", "structure: How do I map orbitals and electron densities?"),
     "Viewers and the web page": Task(
         "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, and make a page for a browser.",
-        "install view live", "", "live_map", guide="Deposited structures and models"),
+        "install view live", "", "live_map", guide="use: Which viewers are there?"),
     "Plugins and this machine": Task(
         "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
         "devices verify benchmark plugins completion", "register available VmdpotentialError BackendError ChargeError "
         "CheckError IncompleteError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError "
         "UsageError",
-        guide="Files, pipes and exit codes"),
+        guide="use: What do exit codes and errors mean?"),
 }
 
 
@@ -247,9 +249,10 @@ def task_page(title: str, task: Task) -> str:
         heading = _first(ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").rstrip(".")
         parts += [*["## Worked examples"][number:], f"[{heading}](../examples/{script.stem}.md)"]
         parts += [f"![{heading}](../examples/pictures/{script.stem}/{path.name})" for path in drawn_by(script)[:1]]
-    anchor = re.sub(r"[^\w -]", "", task.guide.lower()).replace(" ", "-")
+    page, _, question = task.guide.partition(": ")
+    anchor = re.sub(r"[^\w -]", "", question.lower()).replace(" ", "-")
     theory = f", and the [theory](../{task.theory}/THEORY.md)" if task.theory else ""
-    parts += ["## More", f"[{task.guide}](../vmdpotential/commands/GUIDE.md#{anchor}) in the guide{theory}.", ""]
+    parts += ["## More", f"[{question}](../scripts/guide/{page}.md#{anchor}) in the guide{theory}.", ""]
     return "\n\n".join(parts)
 
 
@@ -311,7 +314,7 @@ def index() -> str:
                          and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["First pictures <README>", *TUTORIALS, "vmdpotential/commands/GUIDE"]),
+    parts = [("Start", ["README", *TUTORIALS]), ("Guide", GUIDE),
              ("Reference by task", [f"tasks/{_file(title)}" for title in TASKS]),
              ("Viewers and plugins", viewers), ("Examples", examples), ("Theory", theory),
              ("Commands", commands), ("Python", ["python/index"]), ("The package", [

@@ -19,23 +19,20 @@ def blocks(path, languages="sh|python"):
     return re.findall(rf"^```({languages})\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-#: Blocks, and the documents that show them: those for viewers show the same commands, which are run once.
-SHOWN: dict[tuple, list[Path]] = {}
-for document in DOCUMENTS:
-    SHOWN.setdefault(tuple(blocks(document)), []).append(document)
+#: The tutorials with commands for a viewer are run by that viewer's tests.
+RUN_HERE = [path for path in DOCUMENTS if not blocks(path, "pymol|tcl|chimerax")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("shown", "paths"), SHOWN.items(), ids=["-".join(path.stem for path in paths)
-                                                                for paths in SHOWN.values()])
-def test_blocks_run_in_the_order_shown(shown, paths, tmp_path):
+@pytest.mark.parametrize("path", RUN_HERE, ids=lambda path: path.stem)
+def test_blocks_run_in_the_order_shown(path, tmp_path):
     (tmp_path / "data").symlink_to(ROOT / "data")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "vmdpotential").symlink_to(Path(sys.executable).parent / "vmdpotential")
     (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / "bin" / "python").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "MPLBACKEND": "agg"}
-    for language, block in shown:
+    for language, block in blocks(path):
         command = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
         done = subprocess.run([*command, block], cwd=tmp_path, env=environment, capture_output=True, text=True,
                               timeout=300)
@@ -47,14 +44,16 @@ def test_blocks_run_in_the_order_shown(shown, paths, tmp_path):
         with Image.open(picture) as opened:
             assert opened.width > 400
             assert len(opened.convert("RGB").getcolors(1 << 24)) > 20
-        for path in paths:
-            left = ROOT / "build" / "examples" / path.stem  # ignored by git, and where scripts/docs looks for pictures
-            left.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(picture, left / picture.name)
+        left = ROOT / "build" / "examples" / path.stem  # ignored by git, and where scripts/docs looks for pictures
+        left.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(picture, left / picture.name)
 
 
 def test_every_tutorial_shows_something_to_run():
-    assert () not in SHOWN
+    viewers = {language for path in DOCUMENTS for language, _ in blocks(path, "pymol|tcl|chimerax")}
+    assert viewers == {"pymol", "tcl", "chimerax"}
+    for path in DOCUMENTS:
+        assert bool(blocks(path)) == (path in RUN_HERE)
 
 
 def test_scripts_have_at_most_ten_lines():

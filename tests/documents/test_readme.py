@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "vmdpotential").rglob("*.md")),
+GUIDE = [ROOT / "scripts" / "guide" / f"{name}.md" for name in ("input", "structure", "media", "trajectories", "use")]
+DOCUMENTS = [ROOT / "README.md", *GUIDE, *sorted((ROOT / "vmdpotential").rglob("*.md")),
              *sorted((ROOT / "plugins").rglob("*.md"))]
-#: Whose blocks are run one after the other: the second goes on with what the first made.
-RUN = ("README.md", "vmdpotential/commands/GUIDE.md")
+#: Whose blocks are run one after the other: each goes on with what those before it made.
+RUN = [ROOT / "README.md", *GUIDE, ROOT / "plugins" / "web" / "README.md"]
 
 
 def blocks(language):
@@ -42,6 +43,14 @@ def run(folder, *command):
     return done.stdout
 
 
+def test_every_page_of_the_guide_is_run():
+    assert {*GUIDE} == {*(ROOT / "scripts" / "guide").glob("*.md")}
+
+
+def test_the_first_page_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
 def test_there_is_something_to_run():
     assert blocks("sh")
     assert blocks("python")
@@ -54,7 +63,7 @@ def test_there_is_something_to_run():
 
 @pytest.mark.slow
 def test_blocks_in_the_order_shown(folder):
-    text = "".join((ROOT / name).read_text() for name in RUN)
+    text = "".join(path.read_text() for path in RUN)
     shown = re.findall(r"^```(sh|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     for language, block in shown:
         if language == "python":

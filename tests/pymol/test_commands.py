@@ -203,7 +203,7 @@ def test_slice_without_a_file_is_shown(dhfr, do, tmp_path, monkeypatch):
     assert (tmp_path / "window.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("document", ["README.md", "scripts/tutorials/pymol.md", "plugins/pymol/README.md"])
+@pytest.mark.parametrize("document", ["scripts/tutorials/pymol.md", "plugins/pymol/README.md"])
 def test_what_the_documents_show(cmd, do, document, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
