@@ -305,8 +305,21 @@ def _contents(pages: list[str], *options: str) -> str:
     return "\n".join(["```{toctree}", *(f":{option}" for option in options), "", *pages, "```"])
 
 
+def gallery(columns: int = 3) -> str:
+    """Return a table with a picture of each example, the last one that it draws, above its title."""
+    shown = []
+    for script in sorted(EXAMPLES.glob("*.py")):
+        title = _first(ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").rstrip(".")
+        page = f"examples/{script.stem}.md"
+        shown += [(f"[![{title}](examples/pictures/{script.stem}/{path.name})]({page})", f"[{title}]({page})")
+                  for path in drawn_by(script)[-1:]]
+    lines = [f"| {' | '.join(cells)} |" for start in range(0, len(shown), columns)
+             for cells in zip(*shown[start:start + columns], strict=True)]
+    return "\n".join([lines[0], "|---" * columns + "|", *lines[1:]])
+
+
 def index() -> str:
-    """Return the first page: a description of the program, and the contents, which the side bar shows."""
+    """Return the first page: a description of the program, the gallery, and the contents, which the side bar shows."""
     theory = [name.removesuffix(".md") for name in WRITTEN if name.endswith("THEORY.md")]
     first = [f"plugins/{name}/README" for name in ("pymol", "vmd", "chimerax", "web")]
     viewers = [*first, *(name.removesuffix(".md") for name in WRITTEN
@@ -321,7 +334,8 @@ def index() -> str:
                  "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
     tasks = "\n".join(["| task | what it does |", "|---|---|", *(
         f"| [{title}](tasks/{_file(title)}.md) | {task.text} |" for title, task in TASKS.items())])
-    return "\n\n".join([(Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip(), tasks, *(
+    first_page = (Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip()
+    return "\n\n".join([first_page, gallery(), "## By task", tasks, *(
         _contents(pages, "hidden:", "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 
 
