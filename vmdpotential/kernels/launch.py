@@ -78,6 +78,12 @@ class Arguments:
     results: Set[str]
 
     @cached_property
+    def _rows(self) -> dict[str, struct.Struct]:
+        """The members that are rows of numbers, as the module ``struct`` packs them."""
+        return {name: struct.Struct(f"={kind.shape[0]}{CODES[kind.base.str[1:]]}")
+                for name, (kind, *_) in (self.record.fields or {}).items() if len(kind.shape) == 1}
+
+    @cached_property
     def _layout(self) -> tuple[struct.Struct, dict[str, int]]:
         """The struct as the module ``struct`` packs it, several times as fast as numpy, and its members' places."""
         code, end, places = "=", 0, {}
@@ -98,7 +104,7 @@ class Arguments:
 
     def packer(self, fixed: Mapping[str, Any], address: Callable[[Any], int]) -> Callable[[Mapping[str, Any]], bytes]:
         """Return a function that packs the struct, as :meth:`pack` does, from those values that are not `fixed`."""
-        (layout, places), arrays = self._layout, self.arrays
+        (layout, places), arrays, rows = self._layout, self.arrays, self._rows
         left = places.keys() - fixed.keys()
         whole: list[Any] = [None] * len(places)
 
@@ -106,7 +112,9 @@ class Arguments:
             for name, value in values.items():
                 kind = arrays.get(name)
                 if kind is None:
-                    members[places[name]] = self._number(name, value)
+                    if name in rows and type(value) in (tuple, list):
+                        value = rows[name].pack(*value)
+                    members[places[name]] = value if type(value) in (int, float, bytes) else self._number(name, value)
                 elif value is None:
                     members[places[name]] = 0  # a null pointer
                 elif value.dtype != kind:

@@ -29,7 +29,7 @@ from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Refusal, Request, Solution, map_bytes
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.pb_errors import ReactionErrors
-from vmdpotential.methods.pb_solution import FREE, TwoLattices, around, described
+from vmdpotential.methods.pb_solution import FREE, NodePotential, TwoLattices, around, described
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import MAX_SALT, coulomb_constant
 
@@ -104,6 +104,10 @@ class PbPlan(Planned):
     estimate: Estimate
     method: str = field(default="pb", init=False)
     error: float | None = field(default=None, init=False)  # known when it is solved
+    _total: NodePotential = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_total", NodePotential(self.engine))
 
     def run(self, positions: ArrayLike, charges: ArrayLike) -> ContinuumResult:
         """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
@@ -121,7 +125,7 @@ class PbPlan(Planned):
         places, sources = charges_and_positions(positions, charges)
         solvent = self.solution
         continuum = described(solvent, places, sources / solvent.charge)
-        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), before)
+        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), self._total, before)
         unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
         values, errors = solved.values(unit)[None], solved.errors()
         if self.request.field:
@@ -196,7 +200,7 @@ class ContinuumPoints:
     """
 
     def __init__(self, solution: Solution, engine: Engine) -> None:
-        self._solution, self._engine = solution, engine
+        self._solution, self._engine, self._total = solution, engine, NodePotential(engine.name)
         #: Rms errors of the last potential, e/A, and field, e/A^2, from two lattices.
         self.errors = (0.0, 0.0)
 
@@ -219,7 +223,8 @@ class ContinuumPoints:
             return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
         counted = (solution.radii > 0) | (charges != 0)
         continuum = described(replace(solution, radii=solution.radii[counted]), positions[counted], charges[counted])
-        solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING), self._engine)
+        solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING), self._engine,
+                             self._total)
         values, slope, *errors = solved.at(points)
         factor = solution.dielectric / continuum.constant
         self.errors = (factor * errors[0], factor * errors[1])

@@ -23,7 +23,7 @@ from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.jump import NEAR_COARSE
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
-from vmdpotential.engines import Engine, PointSum
+from vmdpotential.engines import Engine, PointSum, get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice, bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -113,6 +113,8 @@ class TwoLattices:
     lattice : Lattice
         The map's.
     engine : Engine
+    total : callable
+        The exact sum of q / r at the nodes of a lattice.
     before : (Known, Known), optional
         The solutions on both lattices of another frame, from which these start.
 
@@ -128,15 +130,14 @@ class TwoLattices:
         When the solution does not converge.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine,
+    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: Sum,
                  before: tuple[Known, Known] | None = None) -> None:
         self.continuum, self.engine = continuum, engine
         with engine.room(0):  # everything is on one GPU
-            self._solve(lattice, before)
+            self._solve(lattice, total, before)
 
-    def _solve(self, lattice: Lattice, before: tuple[Known, Known] | None) -> None:
+    def _solve(self, lattice: Lattice, total: Sum, before: tuple[Known, Known] | None) -> None:
         continuum, engine = self.continuum, self.engine
-        total: Sum = partial(_potential, engine)
         fine, first, depth = enclosing(lattice)
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         margin, (low, high) = float(continuum.radii.max(initial=0.0)), bounds(continuum.positions)
@@ -498,21 +499,47 @@ def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, fie
                   charges, engine)
 
 
-def _potential(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
-    """Return the sum of q / r at the nodes of a lattice, by the fastest method."""
-    if not charges.any():
-        return np.zeros(lattice.shape, np.float32)
-    request = Request(lattice, None, COULOMB.bind(), Charges.of(positions, charges), tolerance=TOLERANCE)
-    methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
-    method, request, exact = fastest((each for each in methods if each.superposes and not each.algorithms), request,
-                                     positions, charges, engine)
-    try:
-        return run_to_tolerance(method, request, positions, charges, exact, engine)[1].values()
-    except MemoryPlanError:
-        raise
-    except TaskError:  # rounding near charges is more than the tolerance of a potential that is small far away
-        direct: Method = registry.get("method", "direct")
-        return direct.plan(request, engine).run(positions, charges).values()
+class NodePotential:
+    """The sum of q / r at the nodes of lattices, by the fastest method, which is chosen once for each spacing.
+
+    The errors are measured at the first lattice of a spacing. They are those of the same charges in another frame too,
+    on a lattice that is shifted or a few nodes larger.
+
+    Parameters
+    ----------
+    engine : str
+    """
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+        self._charges = np.zeros(0)
+        self._measured: dict[tuple[float, ...], tuple[str, float]] = {}
+
+    def __call__(self, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
+        """Return the potential at the nodes, e/A, of positions (N, 3), A, and charges (N,), e."""
+        if not charges.any():
+            return np.zeros(lattice.shape, np.float32)
+        engine = get_engine(self._engine)
+        request = Request(lattice, None, COULOMB.bind(), Charges.of(positions, charges), tolerance=TOLERANCE)
+        if not np.array_equal(charges, self._charges):
+            self._charges, self._measured = charges.copy(), {}
+        spacing = tuple(lattice.spacing.tolist())
+        if spacing in self._measured:
+            name, error = self._measured[spacing]
+            known: Method = registry.get("method", name)
+            return known.plan(request.with_error(error), engine).run(positions, charges).values()
+        methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
+        method, asked, exact = fastest((each for each in methods if each.superposes and not each.algorithms), request,
+                                       positions, charges, engine)
+        try:
+            plan, result, _ = run_to_tolerance(method, asked, positions, charges, exact, engine)
+        except MemoryPlanError:
+            raise
+        except TaskError:  # rounding near charges is more than the tolerance of a potential that is small far away
+            direct: Method = registry.get("method", "direct")
+            return direct.plan(request, engine).run(positions, charges).values()
+        self._measured[spacing] = method.name, asked.error if plan.error is None else plan.error
+        return result.values()
 
 
 def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
