@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -147,24 +147,25 @@ class TwoLattices:
         apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
         if continuum.membrane is not None:
             apart[2] = 0.0  # its faces are kinks
+        faces = FaceNodes(wide, apart)
         if before is not None and self.far.start(before[1]):
             # until the solution itself gives better values
             edge = self.far.on_faces(wide)
         else:
-            edge = on_faces(wide, partial(far_field, continuum, engine), apart)
+            edge = faces.interpolated(far_field(continuum, engine, faces.points))
         self.far.solve(edge, ROUGH)
         self.far.correct()
         if exposed:
             self.far.solve(edge, START)
         self._equivalent = equivalent_charges(self.far)
         if self._equivalent is not None or before is not None:
-            edge = on_faces(wide, self._far_field, apart)
+            edge = faces.interpolated(self._far_field(faces.points))
         self.far.solve(edge, START)
         #: Relative change of the boundary values in the last round of the full equation.
         self._unsettled = 0.0
         for _ in range(FULL_ROUNDS if len(continuum.ions) and self._equivalent is not None else 0):
             last, self._equivalent = edge, equivalent_charges(self.far)
-            edge = on_faces(wide, self._far_field, apart)
+            edge = faces.interpolated(self._far_field(faces.points))
             size, change = float(np.vdot(edge, edge)), float(np.vdot(edge - last, edge - last))
             self._unsettled = float(np.sqrt(change / size)) if size > 0 else 0.0
             self.far.solve(edge, START)
@@ -432,27 +433,26 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     last = np.ceil((high + margin - lattice.origin) / lattice.spacing).astype(int) + 1
     if (first < 2).any() or (last > np.array(lattice.shape) - 3).any():
         return None
-    h = lattice.spacing
-    parts, sources = [], []
-    for axis, end in FACES:
-        outer = [np.arange(a + 1, b) for a, b in zip(first, last, strict=True)]
-        inner = list(outer)
-        outer[axis] = last[axis:axis + 1] if end else first[axis:axis + 1]
-        inner[axis] = outer[axis] + (-1 if end else 1)
-        # the discrete equation of the solution outside of the box, and of 0 inside
-        nodes = [np.stack(np.meshgrid(*each, indexing="ij"), -1).reshape(-1, 3) for each in (outer, inner)]
-        places = np.ravel_multi_index(tuple(np.concatenate(nodes).T), lattice.shape)
-        edges = problem.values_at(problem.edges[axis], np.split(places, 2)[1 if end else 0])
-        factor = float(h.mean()) / (4 * np.pi * c.constant) * edges
-        at_outer, at_inner = np.split(problem.values_at(problem.unknown, places), 2)
-        sources += [factor * at_inner, -factor * at_outer]
-        parts += [lattice.points(each) for each in nodes]
-    points, charges = np.concatenate(parts), np.concatenate(sources)
+    # the discrete equation of the solution outside of the box, and of 0 inside: each edge across a face of the box
+    # gives the charges of the nodes at its two ends
+    factor = float(lattice.spacing.mean()) / (4 * np.pi * c.constant)
+    faces, conductances = [], []
+    for axis in range(3):
+        sides = [np.arange(a + 1, b) for a, b in zip(first, last, strict=True)]
+        sides[axis] = np.array([first[axis], first[axis] + 1, last[axis] - 1, last[axis]])
+        nodes = np.moveaxis(np.stack(np.meshgrid(*sides, indexing="ij"), -1), axis, 0).reshape(4, -1, 3)
+        faces.append(np.stack([nodes[[0, 3]], nodes[[1, 2]]]).reshape(2, -1, 3))  # the outer nodes, and the inner ones
+        begin = nodes[[0, 2]].reshape(-1, 3)  # edges belong to their first node
+        conductances.append(problem.values_at(problem.edges[axis], np.ravel_multi_index(tuple(begin.T), lattice.shape)))
+    nodes = np.concatenate(faces, 1)
+    values = problem.values_at(problem.unknown, np.ravel_multi_index(tuple(nodes.reshape(-1, 3).T), lattice.shape))
+    at_outer, at_inner = factor * np.concatenate(conductances) * values.reshape(2, -1)
+    points, charges = lattice.points(nodes.reshape(-1, 3)), np.concatenate([at_inner, -at_outer])
     if c.kappa == 0:
         charges += (c.charges.sum() - charges.sum()) / len(charges)
     if c.membrane is not None:
         return points, charges
-    apart = min(CLUSTERS, LAYER * float(h.mean()))
+    apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()))
     if not _exposed(c):
         return _gathered(points, charges, apart)
     axes = [layers.evenly(*ends, apart) for ends in zip(points.min(0), points.max(0), strict=True)]
@@ -461,22 +461,39 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     return np.stack([axis[n] for axis, n in zip(axes, filled, strict=True)], 1), sums[filled]
 
 
-def on_faces(lattice: Lattice, field: Callable[[Floats], Floats], apart: Floats) -> Floats:
-    """Return a potential at the nodes of the faces of a lattice, interpolated between nodes about `apart` (3,) A apart.
+class FaceNodes:
+    """Nodes on the faces of a lattice, about `apart` (3,) A apart, between which a potential is interpolated.
 
-    One face follows the other, see :meth:`vmdpotential.continuum.equation.Problem.solve`.
+    Parameters
+    ----------
+    lattice : Lattice
+    apart : (3,) float64, A
+
+    Attributes
+    ----------
+    points : (P, 3) float64, A
+        The nodes, one face after the other.
     """
-    steps = np.maximum(1, apart / lattice.spacing).astype(int)
-    places = [np.arange(float(n)) for n in lattice.shape]
-    chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
-    grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
-                      -1).reshape(-1, 3) for axis, end in FACES]
-    sums = field(lattice.points(np.concatenate(grids)))
-    results, axes = [], [Cubic(a, b) for a, b in zip(chosen, places, strict=True)]
-    for (axis, _), values in zip(FACES, np.split(sums, np.cumsum([len(each) for each in grids])[:-1]), strict=True):
-        (y, first), (z, second) = ((axes[d], len(chosen[d])) for d in range(3) if d != axis)
-        results.append(z.of(y.of(values.reshape(first, second)).T).T.ravel())
-    return np.concatenate(results)
+
+    def __init__(self, lattice: Lattice, apart: Floats) -> None:
+        steps = np.maximum(1, apart / lattice.spacing).astype(int)
+        places = [np.arange(float(n)) for n in lattice.shape]
+        chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
+        grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
+                          -1).reshape(-1, 3) for axis, end in FACES]
+        self.points = lattice.points(np.concatenate(grids))
+        self._ends = np.cumsum([len(each) for each in grids])[:-1]
+        self._axes = [Cubic(a, b) for a, b in zip(chosen, places, strict=True)]
+        self._counts = [len(each) for each in chosen]
+
+    def interpolated(self, values: Floats) -> Floats:
+        """Return a potential with `values` (P,) at :attr:`points` at all nodes, as :meth:`.Problem.solve` takes it."""
+        results = []
+        for (axis, _), part in zip(FACES, np.split(values, self._ends), strict=True):
+            y, z = (d for d in range(3) if d != axis)
+            rows = self._axes[y].of(part.reshape(self._counts[y], self._counts[z]))
+            results.append(self._axes[z].of(rows.T).T.ravel())
+        return np.concatenate(results)
 
 
 def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats, Floats]:
