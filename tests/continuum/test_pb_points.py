@@ -1,5 +1,6 @@
 """The method `pb` at points, and its field: closed forms, maps, finer grids, and the errors that are stated."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from vmdpotential.frames.field import Places, field_at
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.maps.medium import Medium
+from vmdpotential.methods import accuracy
 from vmdpotential.units import coulomb_constant, debye_length
 
 VOLTS = coulomb_constant("V") / C
@@ -171,6 +173,21 @@ def test_frames_start_from_the_last_solution(monkeypatch):
         means.append(mean.result().values())
     assert np.array_equal(*means)
     assert rms(means[0] - np.mean(alone, 0)) < 1e-5 * rms(means[0])
+
+
+def test_the_sum_of_the_charges_is_measured_when_a_map_is_planned(monkeypatch):
+    """Not in each frame, in which it keeps its tolerance; so the bits of a frame depend on no other frame."""
+    two, options = peptide(), MapOptions(method="pb", spacing=0.8, padding=4.0, engine="cpu")
+    planned, _ = plan_map(two, options, margin=1.0)
+    sent = pickle.dumps(planned.plan)
+    rng = np.random.default_rng(7)
+    first, second = (two.positions + 0.2 * rng.normal(size=two.positions.shape) for _ in range(2))
+    expected = plan_map(replace(two, positions=second), options, lattice=planned.request.lattice)[1].values()
+    monkeypatch.setattr(accuracy, "sample", None)  # which is called to measure
+    planned.run(first)
+    actual = planned.run(second).values()
+    assert np.array_equal(actual, pickle.loads(sent).run(second, planned.charges).values())
+    assert rms(actual - expected) < 3e-5 * rms(expected)
 
 
 def test_field_at_a_surface_along_a_layer_of_nodes():
