@@ -35,7 +35,8 @@ NIGHTLY = Path(__file__).resolve().parent / "nightly"
 
 #: Why tests may be skipped in continuous integration, see `unexpected_skips`: starts of reasons.
 ALLOWED_SKIPS = ("no GPU", "nvcc is not installed", "OSMesa (libosmesa6)", "this processor has no AVX2",
-                 "needs GROMACS' program gmx", "no /usr/share/gromacs/top", "a full disk needs")
+                 "needs GROMACS' program gmx", "no /usr/share/gromacs/top", "a full disk needs",
+                 "not on Windows")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -29,7 +29,7 @@ DRAWN = ROOT / "build" / "examples"
 TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "python", "method-developer")]
 GUIDE = [f"scripts/guide/{name}" for name in ("input", "structure", "media", "trajectories", "use")]
 WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHITECTURE.md", "CONTRIBUTING.md",
-           "CHANGELOG.md", "LICENSE", "data/README.md", *(
+           "CODE_OF_CONDUCT.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
@@ -331,7 +331,8 @@ def index() -> str:
              ("Reference by task", [f"tasks/{_file(title)}" for title in TASKS]),
              ("Viewers and plugins", viewers), ("Examples", examples), ("Theory", theory),
              ("Commands", commands), ("Python", ["python/index"]), ("The package", [
-                 "ARCHITECTURE", "CONTRIBUTING", "vmdpotential/engines/SPEED", "CHANGELOG", "data/README"])]
+                 "ARCHITECTURE", "CONTRIBUTING", "CODE_OF_CONDUCT", "vmdpotential/engines/SPEED", "CHANGELOG",
+                 "data/README"])]
     tasks = "\n".join(["| task | what it does |", "|---|---|", *(
         f"| [{title}](tasks/{_file(title)}.md) | {task.text} |" for title, task in TASKS.items())])
     first_page = (Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip()

@@ -1,7 +1,6 @@
 """What memory there is: of the machine, of control groups, by limits of the process."""
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from vmdpotential import maps, memory, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods import Charges, Estimate, Request, direct
+
+resource = pytest.importorskip("resource", reason="not on Windows")
 
 GB = 10**9
 

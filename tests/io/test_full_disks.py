@@ -1,7 +1,6 @@
 """Disks that are full, limited or read only, and streams that are closed."""
 
 import os
-import resource
 import shlex
 import shutil
 import subprocess
@@ -12,6 +11,8 @@ from broken_inputs import MAP_OF_ION, PROGRAM, check, outputs
 
 from vmdpotential import read_map
 from vmdpotential.frontend import cli
+
+resource = pytest.importorskip("resource", reason="not on Windows")
 
 WRITERS = [  # those of other formats of maps are in test_io_maps
     "map in/ion.pqr -o out.dx",
