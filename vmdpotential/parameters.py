@@ -39,7 +39,7 @@ from io import BytesIO
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
 from vmdpotential.errors import InputError, Message, TaskError, UsageError, VmdpotentialError, shortened, similar
@@ -390,6 +390,12 @@ class Report:
         return content.getvalue()
 
 
+#: What viewers draw of a command's result, from which their options follow: a map as colours of the molecular surface
+#: of its own atoms, or, for a difference of maps, of the shown ones; a map as isosurfaces, among the viewer's atoms, or
+#: of an orbital with the nuclei of its file; a map that follows the atoms; a coloured surface; ions; a figure; a page.
+Drawing = Literal["", "surface", "difference", "isosurfaces", "orbital", "live", "mesh", "ions", "figure", "page"]
+
+
 @dataclass(frozen=True)
 class Command:
     """A function and its declared parameters.
@@ -405,10 +411,10 @@ class Command:
         Lines of a shell, without the program's name, which :meth:`of` removes.
     python : str
         Example in the docstring of the function of Python, if it is registered as a ``task``.
-    draws : {"", "surface", "difference", "live", "isosurfaces"}
-        How viewers draw its map, from which their options follow: as colours of the molecular surface of its own atoms,
-        or, for a difference of maps, of those shown; as isosurfaces that follow the atoms; as isosurfaces; or without
-        options.
+    draws : Drawing
+        What viewers draw of its result; empty for its text, and the values of atoms if there are any.
+    makes : str
+        Name in viewers of the objects and temporary files that it makes, its own unless given.
     """
 
     name: str
@@ -417,14 +423,16 @@ class Command:
     repeatable: bool = True
     examples: tuple[str, ...] = ()
     python: str = ""
-    draws: str = ""
+    draws: Drawing = ""
+    makes: str = ""
 
     @classmethod
     def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
-           examples: Sequence[str] = (), python: str = "", draws: str = "") -> Self:
+           examples: Sequence[str] = (), python: str = "", draws: Drawing = "", makes: str = "") -> Self:
         """Return the command that a function declares; its name is the function's unless given."""
-        return cls(name or function.__name__.strip("_"), function, tuple(parameters_of(function)), repeatable,
-                   tuple(line.removeprefix("vmdpotential ") for line in examples), python, draws)
+        name = name or function.__name__.strip("_")
+        return cls(name, function, tuple(parameters_of(function)), repeatable,
+                   tuple(line.removeprefix("vmdpotential ") for line in examples), python, draws, makes or name)
 
     def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""

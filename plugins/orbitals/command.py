@@ -225,7 +225,7 @@ def _orbital(wavefunction: Wavefunction, index: int, channel: str) -> str:
         "" if energy is None else f", energy {energy:.6g} hartree")
 
 
-command = Command.of(orbital_, "orbital", draws="isosurfaces", examples=(
+command = Command.of(orbital_, "orbital", draws="orbital", examples=(
     "orbital molecule.molden --orbital homo -o homo.cube",
     "orbital molecule.molden --potential --spacing 0.5 -o potential.cube",
 ), python="""\

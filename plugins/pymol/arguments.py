@@ -12,7 +12,7 @@ from typing import Any
 
 from vmdpotential.errors import Spelling, plain
 from vmdpotential.frontend import adapters, messages
-from vmdpotential.frontend.adapters import default_name, offered, role, to_file
+from vmdpotential.frontend.adapters import offered, role, to_file
 from vmdpotential.frontend.declarations import as_text, in_front
 from vmdpotential.frontend.form import Entry
 from vmdpotential.parameters import Command, Parameter
@@ -96,7 +96,7 @@ def help_text(command: Command) -> str:
     kinds = {float: "number", int: "whole number", bool: "yes or no", str: "text", Path: "file"}
     name, entries, result = pymol_name(command), [], arguments(command)
     for argument, parameter in result.items():
-        kind, default = "text", default_name(command)
+        kind, default = "text", command.makes
         if parameter is not None:
             default = default_text(parameter)
             kind = {"structure": "selection of atoms", "map": "map objects or files"}.get(

@@ -142,7 +142,7 @@ def adapt(command: Command) -> Callable[..., Report]:
 def _run(command: Command, inputs: dict[str, Any], quiet: Any, cmd: Any) -> Report:
     """Run a typed command and report its results."""
     cmd, silent = _pymol(cmd), _is_quiet(quiet)
-    if command.name == "live" and (report := _live(cmd, inputs)) is not None:
+    if command.draws == "live" and (report := _live(cmd, inputs)) is not None:
         if not silent:
             print(f" live: {report.lines[0]}")
         return report

@@ -88,7 +88,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         viewer = PyMOL(cmd)
         forms = [Form(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
         self.panel = Panel(Qt, viewer, forms, {
-            "Undo placement": ("ionize", viewer.undo), "Previous": ("orbital", lambda: self._step(-1)),
+            "Undo placement": ("ions", viewer.undo), "Previous": ("orbital", lambda: self._step(-1)),
             "Next": ("orbital", lambda: self._step(1))})
         layout = QtWidgets.QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -98,7 +98,7 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
     def _step(self, by: int) -> str:
         """Draw the previous or next orbital, and return the dialog's status line."""
         number = self.session.orbital
-        (form,) = [form for form in self.panel.forms if form.command.name == "orbital"]
+        (form,) = [form for form in self.panel.forms if form.command.draws == "orbital"]
         if number is None:
             raise CmdException("no orbital is shown; choose a file and an orbital, and press Run")
         form.fields["orbital"].setText(str(max(1, number + by)))

@@ -30,9 +30,9 @@ def _ions(
 
 def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters of the display of a command's results."""
-    if command.name == "ionize":
+    if command.draws == "ions":
         return Command.of(_ions).parameters
-    if command.draws == "isosurfaces":
+    if command.draws in ("isosurfaces", "orbital"):
         return Command.of(_maps).parameters[:1]
     shared = surface_options(command)
     return (*shared, *Command.of(_maps).parameters) if shared else ()

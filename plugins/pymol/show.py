@@ -86,7 +86,7 @@ class Results:
 
     def __init__(self, cmd: Any, command: Command, name: str, options: Mapping[str, Any]) -> None:
         self.cmd = cmd
-        self.name = cmd.get_legal_name(name or adapters.default_name(command))
+        self.name = cmd.get_legal_name(name or command.makes)
         self.options = options
         self.live = command.name == "live"
         self.session = Session.of(cmd)

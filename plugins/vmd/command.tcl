@@ -5,7 +5,7 @@ proc ::vmdpotential::run_command {command words} {
     set all [options $command]
     set given [copies $all [parse_words $command $all $words]]
     set job [prepare $command $all $given]
-    if {$command eq "live"} {
+    if {[dict get $job draws] eq "live"} {
         set molecule [live::start $job]
         return [expr {[dict exists $given wait] && [string is true -strict [dict get $given wait]] ? [live::wait] : $molecule}]
     }
@@ -26,21 +26,30 @@ proc ::vmdpotential::parse_words {command all words} {
         set words [lassign $words word]
         lappend leading $word
     }
-    set required {}
+    set files {}
     dict for {name declaration} $all {
-        if {[dict get $declaration kind] in {map data}} {
-            set required $name
+        if {[dict get $declaration kind] in {map data} && [dict get $declaration positional]} {
+            lappend files $name
         }
     }
     if {[llength $leading]} {
-        if {[dict exists $all sel] && ($required eq "" || $command ne "slice")} {
+        if {[dict exists $all sel] && ($files eq "" || [dict get $all sel positional])} {
             if {[llength $leading] > 1} {
                 error "potential $command: one selection is expected, and options begin with a dash;\
                     got '[join $leading {' '}]'"
             }
             dict set given sel [lindex $leading 0]
+        } elseif {[dict get $all [lindex $files 0] several]} {
+            dict set given [lindex $files 0] $leading
         } else {
-            dict set given $required [expr {[dict get $all $required several] ? $leading : [lindex $leading 0]}]
+            foreach name $files word $leading {
+                if {$name eq ""} {
+                    error "potential $command: '$word' is one name too many, and options begin with a dash"
+                }
+                if {$word ne ""} {
+                    dict set given $name $word
+                }
+            }
         }
     }
     if {[llength $words] % 2} {
@@ -161,7 +170,8 @@ proc ::vmdpotential::prepare {command all given} {
     }
     # what a file has instead of atoms needs no molecule
     set molecule [expr {[dict exists $all file] && [dict get $all file kind] eq "data" ? -1 : [find_molecule $given]}]
-    set job [dict create command $command molecule $molecule folder [job::make_folder] charged 0 complete 0]
+    set draws [dict get [declarations] $command draws]
+    set job [dict create command $command draws $draws molecule $molecule folder [job::make_folder] charged 0 complete 0]
     if {[catch {arguments $job $all $given} result options]} {
         discard $job
         return -options $options $result
@@ -295,7 +305,7 @@ proc ::vmdpotential::arguments {job all given} {
         lappend words --index=[export::write_groups $folder $groups]
     }
     lassign [show::outputs $job $given $kinds] outputs job
-    dict set job words [concat $words [show::surface_words $command $given] $outputs $positions]
+    dict set job words [concat $words [show::surface_words $job $given] $outputs $positions]
     dict set job given $given
     return $job
 }

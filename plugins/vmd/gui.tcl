@@ -313,10 +313,15 @@ proc ::vmdpotential::gui::run {{preview 0}} {
     }
     if {[catch {::vmdpotential::run_command $command $words} result]} {
         ::vmdpotential::say $result -err
-    } elseif {$command ne "live"} {
+    } elseif {![follows $command]} {
         set job $result
     }
     refresh
+}
+
+# Return whether the map of a command follows the atoms.
+proc ::vmdpotential::gui::follows {command} {
+    return [expr {[dict get [::vmdpotential::declarations] $command draws] eq "live"}]
 }
 
 # Start the live map with the options of its page, or stop it, after a click on the check box.
@@ -325,7 +330,11 @@ proc ::vmdpotential::gui::switch_live {} {
     variable window
     variable pages
     if {$live} {
-        $window.all.pages select [lsearch -exact $pages live]
+        foreach command $pages {
+            if {[follows $command]} {
+                $window.all.pages select [lsearch -exact $pages $command]
+            }
+        }
         run
     } else {
         ::vmdpotential::live::stop

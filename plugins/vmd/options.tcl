@@ -17,7 +17,11 @@ proc ::vmdpotential::options {command} {
         set atoms all
         set purpose "atoms of the system"
         foreach option $declared {
-            if {[dict get $option kind] eq "structure" && ![dict get $option required]} {
+            if {[dict get $option kind] ne "structure"} {
+                continue
+            }
+            set positional(sel) [dict get $option positional]
+            if {![dict get $option required]} {
                 set atoms ""
                 set purpose [dict get $option help]
             }
@@ -31,8 +35,10 @@ proc ::vmdpotential::options {command} {
     lappend ours {wait boolean {} {whether to return only when it is done; otherwise VMD stays usable meanwhile}}
     foreach entry $ours {
         lassign $entry name kind default help front
-        dict set all $name [dict create name $name kind $kind several 0 required 0 positional 0 viewer 1 \
-            aliases {} front [expr {$front ne "0"}] default $default help $help unit {} choices {} words {} bundled 0 own 1]
+        set leads [expr {[info exists positional($name)] && $positional($name)}]
+        dict set all $name [dict create name $name kind $kind several 0 required 0 positional $leads viewer 1 \
+            aliases {} suffix {} front [expr {$front ne "0"}] default $default help $help unit {} choices {} words {} \
+            bundled 0 own 1]
     }
     foreach option [dict get $commands $command display] {
         dict set option own 1

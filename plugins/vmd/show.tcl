@@ -10,8 +10,8 @@ namespace eval ::vmdpotential::show {
 }
 
 # Return the program's options for the surface of a map, coloured in a range.
-proc ::vmdpotential::show::surface_words {command given} {
-    if {$command ni {map average} || ([dict exists $given draw] ? [dict get $given draw] eq "isosurfaces"
+proc ::vmdpotential::show::surface_words {job given} {
+    if {[dict get $job draws] ne "surface" || ([dict exists $given draw] ? [dict get $given draw] eq "isosurfaces"
             : [dict exists $given isovalue])} {
         return {}
     }
@@ -24,30 +24,26 @@ proc ::vmdpotential::show::outputs {job given declared} {
         return [list {} $job]
     }
     set folder [dict get $job folder]
-    switch -- [dict get $job command] {
-        map { set names potential.dx }
-        average { set names mean.dx }
-        density { set names density.dx }
-        probe { set names probe.dx }
-        slice { set names slice.png }
-        view { set names page.html }
-        live { set names live.dx }
+    set name [dict get [::vmdpotential::declarations] [dict get $job command] makes]
+    set words {}
+    switch -- [dict get $job draws] {
+        surface - isosurfaces - live { set names $name.dx }
         orbital {
-            set folder [dict get $job folder]
-            return [list [list --output=[file join $folder orbital.dx] --atoms=[file join $folder nuclei.pdb]] $job]
+            set names $name.dx
+            lappend words --atoms=[file join $folder nuclei.pdb]
         }
-        ionize {
+        figure - page { set names $name[dict get $declared output suffix] }
+        ions {
             if {[dict exists $given dry_run] && [string is true -strict [dict get $given dry_run]]} {
                 return [list {} $job]
             }
             # a PSF is written only if the molecule has charges
-            set names [expr {[dict get $job charged] ? {ionized.psf ionized.pdb} : {ionized.pdb}}]
+            set names [expr {[dict get $job charged] ? "$name.psf $name.pdb" : "$name.pdb"}]
         }
         default { set names {} }
     }
-    set words {}
-    foreach name $names {
-        lappend words --output=[file join $folder $name]
+    foreach file $names {
+        lappend words --output=[file join $folder $file]
     }
     return [list $words $job]
 }
@@ -62,16 +58,15 @@ proc ::vmdpotential::show::result {job data} {
         }
     }
     set keep 0
-    switch -- [dict get $job command] {
-        map { set keep [show_map $job $data] }
-        average { set keep [show_map $job [dict merge $data [list file [lindex [dict get $data files] 0]]]] }
-        density - probe { set keep [show_volume $job $data] }
-        ionize { set data [show_ions $job $data] }
+    switch -- [dict get $job draws] {
+        surface { set keep [show_map $job $data] }
+        isosurfaces { set keep [show_volume $job $data] }
+        ions { set data [show_ions $job $data] }
         orbital {
             set data [show_orbital $job $data]
             set keep 1
         }
-        surface {
+        mesh {
             check_there [dict get $job molecule] "its surface is not drawn"
             forget [dict get $job molecule]
             set limits [dict get $data range]
@@ -82,7 +77,7 @@ proc ::vmdpotential::show::result {job data} {
                 [format %g [lindex $limits 1]] (blue) [dict get $data meaning]"
             set keep 1
         }
-        slice { set keep [show_figure $job [dict get $data figure]] }
+        figure { set keep [show_figure $job [dict get $data figure]] }
         default { set keep 1 }
     }
     if {[dict exists $data values] && [llength [dict get $data values]]} {
@@ -117,7 +112,7 @@ proc ::vmdpotential::show::show_map {job data} {
     check_there [dict get $job molecule] "the map has not been loaded"
     set job [made_whole $job $data]
     set molecule [dict get $job molecule]
-    set file [dict get $data file]
+    set file [lindex [dict get $data files] 0]
     lappend maps($molecule) $file
     set type [type_of $file]
     if {$type eq ""} {

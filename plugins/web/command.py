@@ -213,7 +213,7 @@ class ViewedPage(Result):
         yield f"{f'wrote {self.file}' if self.file else 'page'}: {page.size / 1e6:.1f} MB"
 
 
-command = Command.of(view, examples=(
+command = Command.of(view, draws="page", examples=(
     "view protein.pdb potential.dx -o page.html",
     "view protein.pdb --medium water --atoms protein -o scene.mvsx",
 ))

@@ -232,7 +232,7 @@ def _write_table(placement: Placement, path: Path) -> None:
         writer.writerows(ion.row for ion in placement.ions)
 
 
-command = Command.of(ionize, examples=(
+command = Command.of(ionize, draws="ions", makes="ionized", examples=(
     "ionize system.pdb --concentration 0.15 -o ionized.pdb --table ions.csv",
     "ionize system.pdb --ions Na+=2,Cl-=2 --site random --seed 1 -o ionized.gro",
 ))

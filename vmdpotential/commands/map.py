@@ -214,7 +214,7 @@ class Map(GridResult):
         return ", as there is no solute" if self.implied == "structure" else f", implied by the option {self.implied}"
 
 
-command = Command.of(map_, "map", draws="surface", examples=(
+command = Command.of(map_, "map", draws="surface", makes="potential", examples=(
     "map protein.pdb -o potential.dx",
     "map system.prmtop --trajectory trajectory.xtc --frame 1 --medium explicit --spacing 1 -o potential.npz",
 ))

@@ -283,7 +283,7 @@ class Slices(Result):
             yield f"profile: mean over planes along {self.profile}"
 
 
-command = Command.of(slice_, "slice", examples=(
+command = Command.of(slice_, "slice", draws="figure", examples=(
     "slice potential.dx -o slice.png",
     "slice potential.dx --plane z=0 x=2 --structure protein.pdb --range -5,5 -o planes.pdf",
 ))

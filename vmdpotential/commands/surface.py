@@ -343,7 +343,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
-command = Command.of(surface, examples=(
+command = Command.of(surface, draws="mesh", examples=(
     "surface entry.pdb -o residues.csv --figure surface.png",
     "surface protein.pdb potential.dx --kind accessible --by atom --range -5,5 -o atoms.csv surface.ply",
 ), python="""\

@@ -125,11 +125,6 @@ def to_file(command: Command) -> bool:
     return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
 
 
-def default_name(command: Command) -> str:
-    """Return the default name of the objects that a command makes."""
-    return {"map": "potential", "ionize": "ionized"}.get(command.name, command.name)
-
-
 def describe(parameter: Parameter) -> str:
     """Return the help of a parameter with its unit, adapted to viewers, which have objects instead of files."""
     if parameter.required and role(parameter) and "file" in parameter.option.help:

@@ -21,13 +21,14 @@ def declarations() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"version": ..., "commands": {name: {"summary", "description", "options", "display"}}, "broken": {name:
+        ``{"version": ..., "commands": {name: {"summary", "description", "options", "display", "draws",
+        "makes"}}, "broken": {name:
         reason}, "colours": equidistant colours of maps}``. Options, and those of the display in VMD, have ``name``,
         ``kind`` (``structure``, ``map``, ``trajectory``, ``data`` (a file instead of these), ``selection``, ``file``,
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
-        ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``default`` (as text, empty for none),
-        ``help``, ``unit``, ``choices``, ``words``, which are allowed instead of a selection, and ``bundled``, whether a
-        file may also be named that comes with a package.
+        ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``suffix`` (of the file that it writes),
+        ``default`` (as text, empty for none), ``help``, ``unit``, ``choices``, ``words``, which are allowed instead of
+        a selection, and ``bundled``, whether a file may also be named that comes with a package.
     """
     from vmdpotential import __version__
     from vmdpotential.figures import colours  # needs numpy, which help texts do without
@@ -58,6 +59,8 @@ def declare(command: Command) -> dict[str, Any]:
     return {
         "summary": command.summary,
         "description": command.description,
+        "draws": command.draws,
+        "makes": command.makes,
         "options": [_declare_option(parameter) | {"front": in_front(command, parameter)}
                     for parameter in command.parameters],
         "display": [_declare_option(parameter) | {"front": parameter.option.front}
@@ -82,7 +85,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
-        "shell": option.shell, "aliases": list(option.aliases),
+        "shell": option.shell, "aliases": list(option.aliases), "suffix": option.suffix,
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
         "choices": list(option.shown()), "words": list(option.words), "bundled": option.bundled,
     }

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from vmdpotential.frontend import messages
 from vmdpotential.frontend.form import Form
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Command, Drawing, Report
 from vmdpotential.progress import Listener, listening
 
 #: Height of the status, in lines.
@@ -132,8 +132,8 @@ class Panel:
     viewer : Viewer
     forms : sequence of Form
     actions : mapping
-        Further buttons by their text: the command on whose page each is shown, and a function that returns a line for
-        the user or raises the viewer's error.
+        Further buttons by their text: what the commands draw on whose pages each is shown, and a function that returns
+        a line for the user or raises the viewer's error.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Panel:
     """
 
     def __init__(self, qt: Any, viewer: Viewer, forms: Sequence[Form],
-                 actions: Mapping[str, tuple[str, Callable[[], str]]] | None = None) -> None:
+                 actions: Mapping[str, tuple[Drawing, Callable[[], str]]] | None = None) -> None:
         self.qt, self.viewer, self.forms = qt, viewer, forms
         self.work: Work | None = None
         self._warnings: list[str] = []
@@ -167,14 +167,14 @@ class Panel:
         self.run_button.setDefault(True)
         self.actions = {text: widgets.QPushButton(text) for text in actions or {}}
         for text, button in self.actions.items():
-            command, action = (actions or {})[text]
+            draws, action = (actions or {})[text]
             button.clicked.connect(lambda *state, action=action: self._act(action))
-            button.setProperty("command", command)
+            button.setProperty("draws", draws)
         self.tabs.currentChanged.connect(self._offer_actions)
         self.live_box = widgets.QCheckBox("Live map")
         self.live_box.setToolTip("Keep a map up to date with the options of the page Live")
         self.live_box.clicked.connect(self._switch_live)
-        self.live_box.setVisible(any(form.command.name == "live" for form in forms))
+        self.live_box.setVisible(any(form.command.draws == "live" for form in forms))
         self.progress = widgets.QProgressBar()
         self.progress.setRange(0, 1000)
         self.status = widgets.QLabel("Press Run to start. Help is next to every field.")
@@ -208,7 +208,7 @@ class Panel:
     def _offer_actions(self, page: int) -> None:
         """Show the buttons that belong to a page."""
         for button in self.actions.values():
-            button.setVisible(bool(self.forms) and button.property("command") == self.forms[page].command.name)
+            button.setVisible(bool(self.forms) and button.property("draws") == self.forms[page].command.draws)
 
     def show_command(self, name: str) -> None:
         """Show the page of a command."""
@@ -258,7 +258,8 @@ class Panel:
         if not on:
             self._act(self.viewer.end_live)
         elif self.work is None:
-            self.show_command("live")
+            (live,) = [form.command.name for form in self.forms if form.command.draws == "live"]
+            self.show_command(live)
             self.run()
 
     def _look(self) -> None:

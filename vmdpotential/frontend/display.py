@@ -15,7 +15,7 @@ _SURFACE = ("surface", "surface_of", "hide_water")
 
 #: Options of how viewers show a map, and those that VMD's plugin has of its own, by what commands declare as `draws`.
 _SHOWN = {"surface": (*_SURFACE, "range"), "difference": (*_SURFACE, "range"), "live": ("range",)}
-_IN_VMD = {"surface": ("draw", "isovalue"), "live": ("isovalue",)}
+_IN_VMD = {"surface": ("draw", "isovalue"), "live": ("isovalue",), "orbital": ("isovalue",)}
 
 
 def _maps(
@@ -46,11 +46,11 @@ def _in_vmd(
 def vmd_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters of how VMD's plugin shows a command's result, where `draw` replaces `surface`.
 
-    VMD draws no differences, and isosurfaces at a given level only of what a file of the command holds.
+    VMD draws no differences.
     """
     shared = [p for p in surface_options(command) if p.name != "surface"] if command.draws in _IN_VMD else []
-    own = ("isovalue",) if any(p.option.data for p in command.parameters) else _IN_VMD.get(command.draws, ())
-    return (*(p for p in Command.of(_in_vmd).parameters if p.name in own), *shared)
+    own = [p for p in Command.of(_in_vmd).parameters if p.name in _IN_VMD.get(command.draws, ())]
+    return (*own, *shared)
 
 
 def surface_options(command: Command) -> tuple[Parameter, ...]:

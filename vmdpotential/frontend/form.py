@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmdpotential.frontend.adapters import default_name, role
+from vmdpotential.frontend.adapters import role
 from vmdpotential.parameters import Command, Parameter
 
 #: Largest width of a field, pixels.
@@ -143,7 +143,7 @@ class Form:
         widgets, parameter = self.qt.QtWidgets, entry.parameter
         if parameter is None:
             field = widgets.QLineEdit()
-            field.setPlaceholderText(default_name(self.command))
+            field.setPlaceholderText(self.command.makes)
         elif parameter.type is bool:
             field = widgets.QCheckBox()
             field.setChecked(entry.default == "yes")

@@ -32,7 +32,7 @@ from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import registry
 from vmdpotential.frontend import adapters, messages
-from vmdpotential.frontend.adapters import default_name, describe, role
+from vmdpotential.frontend.adapters import describe, role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
@@ -66,7 +66,7 @@ def register(name: str, declared: Collection[str], logger: Any) -> None:
 
 def _register_one(command: Command, logger: Any) -> None:
     _register(PREFIX + command.name, description(command), adapt(command), logger=logger)
-    if command.name == "live":
+    if command.draws == "live":
         _register(f"{PREFIX}live off", CmdDesc(synopsis="End the live map"), partial(_live, wait=False), logger=logger)
         _register(f"{PREFIX}live wait", CmdDesc(synopsis="Wait until the live map is up to date"),
                   partial(_live, wait=True), logger=logger)
@@ -166,7 +166,7 @@ def description(command: Command) -> CmdDesc:
     keyword += [(parameter.name, annotation(parameter)) for parameter in surface_options(command)]
     if not adapters.to_file(command):
         keyword.insert(0, ("name", Described(StringArg, f"name of the new model; default "
-                                                        f"{default_name(command)}")))
+                                                        f"{command.makes}")))
     aliases = [(alias, annotation(parameter)) for parameter in (*adapters.offered(command), *surface_options(command))
                for alias in parameter.option.aliases if not parameter.required]
     # further specifications are after keywords, as they would be read as part of the first one otherwise

@@ -16,7 +16,7 @@ from chimerax.map import Volume
 
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
 from vmdpotential.frontend import adapters, dialog, messages
-from vmdpotential.frontend.adapters import default_name, role
+from vmdpotential.frontend.adapters import role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.io.trajectories.frames import Change
 from vmdpotential.parameters import Command, Parameter, Report, by_own_names
@@ -88,7 +88,7 @@ class Task(dialog.Task):
             if live_map is not None:
                 end_live(self.session)
             self.models, lines = show(
-                self.session, report, self.inputs.get("name") or default_name(command), self.selected, self.options)
+                self.session, report, self.inputs.get("name") or command.makes, self.selected, self.options)
             undo.pop_all()  # all models have been made
         if live_map is not None and self.selected is not None:
             self.session.vmdpotential_live = Live(
@@ -157,7 +157,7 @@ def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
     if copies is None:
         return selected, ()
     structure = copies.of_structure(selected.structure)
-    model = show_copies(session, structure, f"{inputs.get('name') or default_name(command)} copies", selected)
+    model = show_copies(session, structure, f"{inputs.get('name') or command.makes} copies", selected)
     return read_atoms(model.atoms), (copies,)
 
 
