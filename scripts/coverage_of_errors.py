@@ -66,7 +66,7 @@ def average(values: Floats) -> Floats:
     """Return the intervals of maps with a single point."""
     results = []
     for item in values.T:
-        mean = BlockMean((1,), spread=False)
+        mean = BlockMean(spread=False)
         for count, block in zip(*blocks(item[:, None]), strict=True):
             mean.add(count, block)
         results.append(mean.uncertainty())

@@ -14,10 +14,8 @@ from vmdpotential import progress
 from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult
 from vmdpotential.errors import UsageError, many
-from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.statistics import too_short
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -29,7 +27,7 @@ from vmdpotential.parameters import Rows
 from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
 
 from .energies import ProbeSum, probe_sum
-from .insertions import HIGHEST, FreeEnergy, InsertionPlan, merge, plan_insertions
+from .insertions import HIGHEST, FreeEnergy, InsertionPlan, plan_insertions
 from .ligands import Ligand, ligand_of
 from .options import ProbeRun
 from .paths import Minimum, minima_and_barriers
@@ -91,9 +89,8 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
                                    lattice=lattice, spacing=run.spacing, padding=run.options.padding,
                                    options=over.options)
-        blocks = run_blocks(planning.work, planning.numbers, size=planning.size,
-                            **over.execution.with_block_folder(run.output).blocks)
-        free_energy = merge(planning, blocks, over.execution.partial)
+        blocks = planning.run(over.execution.with_block_folder(run.output))
+        free_energy = planning.merge(blocks, over.execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
@@ -129,7 +126,7 @@ class FreeEnergyMap(GridResult):
 
     blocks = key(lambda self: len(self.free_energy.blocks))
     orientations = key(lambda self: len(self.planning.work.orientations))
-    cutoff = key(lambda self: self.planning.work.sums[0].cutoff)
+    cutoff = key(lambda self: self.planning.work.atoms[0].cutoff)
     levels = key(lambda self: list(isosurface_levels(self.grid)))
     minima = key(lambda self: None if self.least is None else [_row(item) for item in self.least])
 
@@ -146,7 +143,7 @@ class FreeEnergyMap(GridResult):
         yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
                f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")
         yield f"excess free energy of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
-        yield too_short(free_energy.frames) if free_energy.error is None else (
+        yield free_energy.no_error or (
             f"standard error {free_energy.error:.3g} kcal/mol (median), by {many(len(free_energy.blocks), 'block')} of "
             f"{many(free_energy.blocks[0], 'frame')}")
         yield f"{many(free_energy.frames, 'frame')} in {self.seconds:.2f} s on the {work.engine} engine"

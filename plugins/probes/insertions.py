@@ -12,9 +12,8 @@ factor follows from blocks of frames, and the error of W is kT times its relativ
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,10 +24,12 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.engines import Prepared, get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import BlockResults, block_size
+from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, Cost, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text
 from vmdpotential.frames.statistics import BlockMean, Moments
+from vmdpotential.frames.sums import Sum, named
+from vmdpotential.frames.task import Merged, TaskPlan
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
@@ -38,8 +39,6 @@ from .energies import ProbeSum
 from .ligands import KELVIN, Ligand
 
 Floats = NDArray[np.float64]
-
-log = logging.getLogger(__name__)
 
 #: Highest free energy in a map, kcal/mol: the insertions of a run cannot sample higher ones.
 HIGHEST = 20.0
@@ -54,7 +53,7 @@ class Insertions(GridWork):
 
     Parameters
     ----------
-    sums : tuple of ProbeSum
+    atoms : tuple of ProbeSum
         One for each atom of the ligand.
     orientations : sequence of (S, 3) float64
         Positions of the ligand's atoms in each orientation, A.
@@ -65,7 +64,7 @@ class Insertions(GridWork):
     engine : str
     """
 
-    sums: tuple[ProbeSum, ...]
+    atoms: tuple[ProbeSum, ...]
     orientations: tuple[Floats, ...]
     parts: int
     kt: float
@@ -87,13 +86,19 @@ class Insertions(GridWork):
         seconds, count = time.perf_counter() - start, len(self.orientations)
         return Cost(count * max(device, 1e-6), count * (seconds - device) + self.frames.seconds(), 8 * lattice.size)
 
+    def sums(self) -> Mapping[str, Sum]:
+        """Return the mean Boltzmann factors (nx, ny, nz), their mean over the whole map (1,), and the cells."""
+        return {"factors": BlockMean(self.sample, spread=False), "whole": BlockMean(spread=False),
+                "cells": Moments.none((3, 3))}
+
     def block(self, numbers: range) -> Arrays:
-        """Return ``count``, the ``mean`` Boltzmann factors (nx, ny, nz), and ``cells`` (6, 3) as in `average`."""
+        """Return the arrays of the sums over some frames."""
         total, cells = np.zeros(self.lattice.shape), Moments.none((3, 3))
         for positions, cell in self.moved(numbers, cells):
             total += self.factors(positions, cell)
-        return {"count": np.array(len(numbers)), "mean": total / max(1, len(numbers)),
-                "cells": np.concatenate([cells.mean, cells.m2])}
+        mean = total / max(1, len(numbers))
+        return named(len(numbers), {"factors": {"mean": mean}, "whole": {"mean": mean.mean(keepdims=True).reshape(1)},
+                                    "cells": cells.arrays})
 
     def factors(self, positions: Floats, cell: Cell | None) -> Floats:
         """Return the mean Boltzmann factor (nx, ny, nz) of one frame over orientations and positions in a voxel."""
@@ -107,7 +112,7 @@ class Insertions(GridWork):
         total = np.zeros(lattice.shape)
         for turn in turns:
             energy = np.zeros((nx * parts, ny * parts, nz * parts), np.float32)
-            for atom, prepared in zip(self.sums, self._prepared(lattice, cell, turn), strict=True):
+            for atom, prepared in zip(self.atoms, self._prepared(lattice, cell, turn), strict=True):
                 seconds += atom.add_to(energy, prepared, positions)
             energy *= np.float32(-1 / self.kt)
             np.exp(energy, out=energy)
@@ -116,7 +121,7 @@ class Insertions(GridWork):
 
     def _prepared(self, lattice: Lattice, cell: Cell | None, turn: int) -> list[list[Prepared]]:
         """Return the prepared sums of each ligand atom in an orientation, which are reused if the lattice is fixed."""
-        count = len(self.orientations) * sum(len(item.rmin) for item in self.sums)
+        count = len(self.orientations) * sum(len(item.rmin) for item in self.atoms)
         reused = lattice is self.lattice and count < _MOST_PREPARED
         if reused and turn in self._prepared_sums:
             return self._prepared_sums[turn]
@@ -125,7 +130,7 @@ class Insertions(GridWork):
         origin = lattice.origin + lattice.spacing * (0.5 / parts - 0.5)  # positions are the centres of the subvoxels
         shape = (lattice.shape[0] * parts, lattice.shape[1] * parts, lattice.shape[2] * parts)
         prepared = [atom.prepare(engine, Lattice(origin + place, lattice.spacing / parts, shape), images)
-                    for place, atom in zip(self.orientations[turn], self.sums, strict=True)]
+                    for place, atom in zip(self.orientations[turn], self.atoms, strict=True)]
         if reused:
             self._prepared_sums[turn] = prepared
         return prepared
@@ -156,16 +161,12 @@ class Insertions(GridWork):
 
 
 @dataclass(frozen=True, eq=False)
-class InsertionPlan:
+class InsertionPlan(TaskPlan["FreeEnergy"]):
     """Everything that is needed to compute insertions.
 
     Parameters
     ----------
     work : Insertions
-    numbers : range
-        Frame numbers.
-    size : int
-        Number of frames in a block.
     ligand : Ligand
     temperature : float, K
     inputs : tuple of str
@@ -173,11 +174,39 @@ class InsertionPlan:
     """
 
     work: Insertions
-    numbers: range
-    size: int
     ligand: Ligand
     temperature: float
     inputs: tuple[str, ...]
+
+    def result(self, merged: Merged) -> FreeEnergy:
+        """Return the free energy over the frames of the sums."""
+        work, blocks, whole = self.work, merged["factors"], merged["whole"]
+        mean, uncertainty, mean_uncertainty = blocks.mean, blocks.uncertainty(), whole.uncertainty()
+        least = np.exp(-HIGHEST / work.kt)
+        free = np.maximum(-work.kt * np.log(np.maximum(mean, least)), -1e6)
+        cell, lattice = None, work.lattice
+        if work.cell is not None:
+            cell = Cell(merged["cells"].mean)
+            lattice = work.in_cell(cell)
+        provenance = Provenance(
+            quantity=f"free energy of {self.ligand.name}", method="implicit ligand sampling",
+            interaction=f"Lennard-Jones to {work.atoms[0].cutoff:g} A",
+            boundary="open" if cell is None else "periodic", cutoff=work.atoms[0].cutoff, precision="single",
+            engine=work.engine, inputs=self.inputs, frames=frames_text(self.numbers[: merged.count]),
+            zero="the molecule in vacuum", cell=None if cell is None else tuple(cell.vectors.reshape(-1).tolist()))
+        grids = {"mean": Grid(lattice, free.astype(np.float32), "kcal/mol", self.temperature, provenance=provenance)}
+        error = None
+        if uncertainty is not None:
+            errors = np.where(mean > least, work.kt * uncertainty.error / np.maximum(mean, least), 0.0)
+            error = float(np.median(errors[mean > least])) if (mean > least).any() else None
+            grids["sem"] = Grid(
+                lattice, np.minimum(errors, HIGHEST).astype(np.float32), "kcal/mol", self.temperature,
+                provenance=replace(provenance, quantity=f"standard error of the mean {provenance.quantity}"))
+        average = float(mean.mean())
+        return FreeEnergy(
+            grids, merged.count, tuple(merged.counts), cell, error, float(-work.kt * np.log(max(average, least))),
+            None if mean_uncertainty is None or average <= 0 else float(
+                work.kt * mean_uncertainty.error[0] / average), "" if uncertainty is not None else blocks.too_short())
 
 
 def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: tuple[ProbeSum, ...], *,
@@ -212,14 +241,15 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     """
     work = Insertions.of(
         structure, frames, alignment, lattice, spacing=spacing, padding=padding, around=structure.positions,
-        boundary=options["boundary"], fixed_cell=options["fixed_cell"], sums=sums,
+        boundary=options["boundary"], fixed_cell=options["fixed_cell"], atoms=sums,
         orientations=tuple(ligand.orientations(options["orientations"])), parts=options["parts"],
         kt=KELVIN * options["temperature"], engine=get_engine(options["engine"]).name)
     lattice, numbers = work.lattice, frames.numbers()
     memory.require((72 + 12 * options["parts"] ** 3) * lattice.size,
                    f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
     inputs = (*structure.sources, frames.name)
-    return InsertionPlan(work, numbers, min(8, block_size(len(numbers))), ligand, options["temperature"], inputs)
+    return InsertionPlan(work=work, numbers=numbers, size=min(8, block_size(len(numbers))), ligand=ligand,
+                         temperature=options["temperature"], inputs=inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +273,8 @@ class FreeEnergy:
         covers a whole periodic cell.
     solvation_error : float or None
         Its standard error, kcal/mol.
+    no_error : str
+        Why there is no standard error; empty if there is one.
     """
 
     grids: Mapping[str, Grid]
@@ -252,50 +284,4 @@ class FreeEnergy:
     error: float | None
     solvation: float
     solvation_error: float | None
-
-
-def merge(planning: InsertionPlan, results: Iterable[Arrays] | BlockResults, partial: bool = False) -> FreeEnergy:
-    """Return the free energy of the blocks' results.
-
-    With `partial`, a KeyboardInterrupt after the first block ends the computation, with the frames until then as
-    result.
-    """
-    work = planning.work
-    blocks, whole = BlockMean(work.lattice.shape, work.sample, spread=False), BlockMean((1,), spread=False)
-    cells = Moments.none((3, 3))
-    try:
-        for result in results:
-            count = int(result["count"])
-            blocks.add(count, result["mean"])
-            whole.add(count, np.asarray(result["mean"]).mean(keepdims=True).reshape(1))
-            cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
-    except KeyboardInterrupt:
-        if not (partial and blocks.count):
-            raise
-    mean, uncertainty, mean_uncertainty = blocks.mean, blocks.uncertainty(), whole.uncertainty()
-    least = np.exp(-HIGHEST / work.kt)
-    free = np.maximum(-work.kt * np.log(np.maximum(mean, least)), -1e6)
-    cell, lattice = None, work.lattice
-    if work.cell is not None:
-        cell = Cell(cells.mean)
-        lattice = work.in_cell(cell)
-    provenance = Provenance(
-        quantity=f"free energy of {planning.ligand.name}", method="implicit ligand sampling",
-        interaction=f"Lennard-Jones to {work.sums[0].cutoff:g} A", boundary="open" if cell is None else "periodic",
-        cutoff=work.sums[0].cutoff, precision="single", engine=work.engine, inputs=planning.inputs,
-        frames=frames_text(planning.numbers[: blocks.count]), zero="the molecule in vacuum",
-        cell=None if cell is None else tuple(cell.vectors.reshape(-1).tolist()))
-    grids = {"mean": Grid(lattice, free.astype(np.float32), "kcal/mol", planning.temperature, provenance=provenance)}
-    error = None
-    if uncertainty is None:
-        log.warning("%s", blocks.too_short())
-    else:
-        errors = np.where(mean > least, work.kt * uncertainty.error / np.maximum(mean, least), 0.0)
-        error = float(np.median(errors[mean > least])) if (mean > least).any() else None
-        grids["sem"] = Grid(
-            lattice, np.minimum(errors, HIGHEST).astype(np.float32), "kcal/mol", planning.temperature,
-            provenance=replace(provenance, quantity=f"standard error of the mean {provenance.quantity}"))
-    average = float(mean.mean())
-    return FreeEnergy(
-        grids, blocks.count, tuple(blocks.counts), cell, error, float(-work.kt * np.log(max(average, least))),
-        None if mean_uncertainty is None or average <= 0 else float(work.kt * mean_uncertainty.error[0] / average))
+    no_error: str

@@ -14,9 +14,8 @@ from MDAnalysisTests import datafiles
 import vmdpotential as vp
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
-from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
-from vmdpotential.frames.density import DensityOptions, merge, plan_density
+from vmdpotential.frames.density import DensityOptions, plan_density
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/density_of_water")
 out.mkdir(parents=True, exist_ok=True)
@@ -26,7 +25,7 @@ frames = vp.Trajectory(Path(datafiles.XTC), len(structure))
 protein, water = vp.select(structure, "protein"), vp.select(structure, "//*/(SOL)/OW")
 planning = plan_density(structure, frames, count(structure, water, "number", "relative"),
                         DensityOptions(padding=8.0, smear=1.0), alignment={"group": protein, "name": "protein"})
-result = merge(planning, run_blocks(planning.work, planning.numbers, size=planning.size))
+result = planning.merge(planning.run())
 grid = result.grids["mean"]
 vp.write_map(grid, out / "water.dx", force=True)
 print(f"{result.frames} frames; bulk {result.bulk:.4f} oxygens in 1 A^3; at most {grid.values.max():.1f} times that")

@@ -12,10 +12,9 @@ from pathlib import Path
 from MDAnalysisTests import datafiles
 
 import vmdpotential as vp
-from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.page import WIDTHS, Panel, compose, save
 from vmdpotential.plugins.probes.energies import probe_sum
-from vmdpotential.plugins.probes.insertions import merge, plan_insertions
+from vmdpotential.plugins.probes.insertions import plan_insertions
 from vmdpotential.plugins.probes.ligands import LIGANDS
 from vmdpotential.plugins.probes.paths import minima_and_barriers
 
@@ -32,7 +31,7 @@ planning = plan_insertions(
     structure, frames, oxygen, sums, alignment={"group": protein, "name": "protein"}, lattice=None, spacing=1.0,
     padding=4.0, options={"orientations": 12, "parts": 1, "temperature": 300.0, "boundary": "periodic",
                           "engine": "auto", "fixed_cell": False})
-result = merge(planning, run_blocks(planning.work, planning.numbers, size=1))
+result = planning.merge(planning.run())
 grid = result.grids["mean"]
 vp.write_map(grid, out / "oxygen.dx", force=True)
 print(f"{result.frames} frames; free energy of O2 in the box {result.solvation:.2f} kcal/mol against vacuum")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import MDAnalysis
 import numpy as np
@@ -15,8 +16,7 @@ from vmdpotential.densities import counting
 from vmdpotential.densities.quantities import count
 from vmdpotential.densities.sites import find_sites
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.frames.density import DensityOptions, merge, plan_density
+from vmdpotential.frames.density import DensityOptions, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded, Trajectory
 from vmdpotential.molecule.cell import Cell
@@ -39,9 +39,9 @@ def density(structure, frames, of="number", unit="auto", chosen=None, statistics
     mask = np.ones(len(structure), bool) if chosen is None else chosen
     plan = {name: options.pop(name) for name in ("alignment", "fixed_cell", "lattice") if name in options}
     planning = plan_density(structure, frames, count(structure, mask, of, unit),
-                            DensityOptions(**{"boundary": "open", **options}), **{"alignment": NOTHING, **plan})
-    run = run_blocks(planning.work, planning.numbers, size=size or planning.size)
-    return planning, merge(planning, run, statistics, bulk)
+                            DensityOptions(**{"boundary": "open", "bulk": bulk, **options}), statistics=statistics,
+                            **{"alignment": NOTHING, **plan})
+    return planning, planning.merge(replace(planning, size=size or planning.size).run())
 
 
 def edges(lattice):

@@ -20,7 +20,7 @@ from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
 from vmdpotential.execution import blocks, cluster, pools
 from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.execution.tree import merged, merged_at_once
-from vmdpotential.execution.work import MergingWork, Needs
+from vmdpotential.execution.work import Needs
 
 WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
 
@@ -180,7 +180,7 @@ def test_work_that_other_processes_cannot_have_is_refused():
 
 
 @dataclass(frozen=True)
-class Merges(Draws, MergingWork):
+class Merges(Draws):
     """Sums that are merged; on which process that happened is no part of the work."""
 
     def merge(self, a, b):
@@ -202,7 +202,7 @@ def test_a_tree_has_one_form_however_it_is_merged(count):
 
 @pytest.mark.slow
 def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_path):
-    options = {"size": 17, "piece": 3, "merge": Merges(7).merge}
+    options = {"size": 17, "piece": 3}
     here = list(run_blocks(Merges(7), range(40), **options))
     assert [int(block["count"]) for block in here] == [17, 17, 6]
     ways = {"processes": {"workers": 2, "folder": tmp_path / "here"}, "resumed": {"folder": tmp_path / "here",

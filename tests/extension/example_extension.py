@@ -12,9 +12,9 @@ import vmdpotential
 from vmdpotential import registry
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.engines.result import HostResult
-from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.execution.work import Work
-from vmdpotential.frames.statistics import uncertainty
+from vmdpotential.frames.options import Execution
+from vmdpotential.frames.statistics import BlockMean
+from vmdpotential.frames.task import FrameTask, run_task
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
@@ -90,20 +90,22 @@ class NumpyMap(Method):
 
 # ---- a task over frames with statistics
 @dataclass(frozen=True, eq=False)
-class Gyration(Work):
-    """Radii of gyration of the frames of a block."""
+class Gyration(FrameTask):
+    """The mean radius of gyration (A) over frames."""
 
     frames: Trajectory
 
-    def block(self, numbers):
-        return {"radii": np.array([np.sqrt(frame.positions.var(0).sum()) for frame in self.frames.part(numbers)])}
+    def sums(self):
+        return {"radius": BlockMean()}
+
+    def of_frame(self, frame):
+        return {"radius": np.sqrt(frame.positions.var(0).sum())}
 
 
-def radius_of_gyration(trajectory, **blocks):
+def radius_of_gyration(trajectory, **execution):
     """Return the mean radius of gyration (A) over frames, and its uncertainty."""
-    result = run_blocks(Gyration(trajectory), trajectory.numbers(), **blocks)
-    radii = np.concatenate([block["radii"] for block in result])
-    return radii.mean(), uncertainty(radii)
+    radius = run_task(Gyration(trajectory), Execution(**execution))["radius"]
+    return float(radius.mean), radius.uncertainty()
 
 
 # ---- a command
@@ -111,8 +113,8 @@ def gyration(structure: Annotated[Path, Option("structure file", positional=True
              trajectory: Annotated[Path, Option("trajectory file", positional=True)]) -> Report:
     """Report the radius of gyration over a trajectory."""
     atoms = len(vmdpotential.read_structure(structure))
-    mean, error = radius_of_gyration(Trajectory(trajectory, atoms))
-    return Report([f"radius of gyration {mean:.2f} A"], {"mean": mean, "error": error and float(error.sem)})
+    mean, known = radius_of_gyration(Trajectory(trajectory, atoms))
+    return Report([f"radius of gyration {mean:.2f} A"], {"mean": mean, "error": known and float(known.error)})
 
 
 def add():

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 import vmdpotential
 from vmdpotential.commands import verify
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.io.trajectories.frames import Loaded, Trajectory
 from vmdpotential.plugins.orbitals.potential import potential_map as potential_of_electrons
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 
@@ -57,11 +57,18 @@ def test_the_method_for_maps(ions):
 
 
 def test_the_task_over_frames():
-    atoms = 3341
-    mean, error = example_extension.radius_of_gyration(Trajectory(TRAJECTORY, atoms, slice(0, 40)))
-    radii = [np.sqrt(frame.positions.var(0).sum()) for frame in Trajectory(TRAJECTORY, atoms, slice(0, 40))]
-    assert mean == pytest.approx(np.mean(radii))
-    assert error is None or error.sem > 0
+    frames = np.random.default_rng(3).normal(size=(300, 50, 3))
+    radii = np.sqrt(frames.var(1).sum(1))
+    mean, uncertainty = example_extension.radius_of_gyration(Loaded("random", [(frame, None) for frame in frames]))
+    assert mean == pytest.approx(radii.mean(), rel=1e-12)
+    assert uncertainty.error == pytest.approx(radii.std() / np.sqrt(len(radii)), rel=0.3)
+
+
+def test_the_task_over_frames_in_other_processes():
+    trajectory = Trajectory(TRAJECTORY, 3341, slice(0, 40))
+    mean, _ = example_extension.radius_of_gyration(trajectory)
+    assert mean == pytest.approx(np.mean([np.sqrt(frame.positions.var(0).sum()) for frame in trajectory]))
+    assert example_extension.radius_of_gyration(trajectory, workers=2)[0] == mean
 
 
 def test_the_command():

@@ -13,7 +13,7 @@ from written_frames import write_frames
 from vmdpotential import frontend, io, progress
 from vmdpotential.commands.average import command
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution import blocks
+from vmdpotential.frames.options import Execution
 from vmdpotential.frontend.cli import main
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.trajectories.frames import Frame
@@ -167,7 +167,7 @@ def test_atoms_that_leave_an_open_box_are_summed():
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ["mean", "std"])
 def test_pieces_of_blocks_merge_to_the_mean_of_all(asked):
-    from vmdpotential.frames.average import merge, plan_average
+    from vmdpotential.frames.average import plan_average
     from vmdpotential.maps import MapOptions
 
     box = water(9.3, CELL)
@@ -176,11 +176,10 @@ def test_pieces_of_blocks_merge_to_the_mean_of_all(asked):
         method="pme", spacing=1.5, tolerance=1e-3, temperature=300.0, precision="double", engine="cpu"),
         {"group": None}, statistics=("mean", asked))
 
-    def planned(**options):
-        return merge(planning, blocks.run_blocks(planning.work, planning.numbers, size=5,
-                                                 merge=planning.work.merge, **options))
+    def planned(piece=0, **options):
+        return planning.merge(replace(planning, size=5, piece=piece).run(Execution(**options)))
 
-    whole, pieces, elsewhere = planned(), planned(piece=2), planned(piece=2, workers=2)
+    whole, pieces, elsewhere = planned(), planned(2), planned(2, workers=2)
     assert whole.blocks == pieces.blocks == (5, 5, 5)
     for name, grid in whole.grids.items():
         scale = np.abs(grid.values).max()

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import slow
+from helpers import slow, water
 
+from vmdpotential import registry
 from vmdpotential.frames import statistics
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments, spanned
+from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.molecule.cell import Cell
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from coverage_of_errors import KINDS, USES, coverage
@@ -61,7 +64,7 @@ def test_standard_error_is_within_a_tenth_of_the_true_one(time):
     true, means = true_error(frames, time), []
     for seed in range(6):
         values = autoregressive(frames, columns, time, seed)
-        blocks = BlockMean((columns,), spread=False)
+        blocks = BlockMean(spread=False)
         for start in range(0, frames, size):
             part = values[start : start + size]
             blocks.add(len(part), part.mean(0))
@@ -73,7 +76,7 @@ def test_standard_error_is_within_a_tenth_of_the_true_one(time):
 
 
 def test_what_has_no_error():
-    blocks = BlockMean((2,))
+    blocks = BlockMean()
     blocks.add(3, [1.0, 2.0], [0.0, 3.0])
     assert blocks.uncertainty() is None
     np.testing.assert_allclose(blocks.deviation(), [0, 1])
@@ -122,7 +125,7 @@ def test_error_of_half_a_trajectory(half):
 def test_large_arrays_are_merged_in_parts():
     size = 9 * statistics.PART + 5
     values = np.random.default_rng(0).normal(size=(4, size))
-    blocks = BlockMean((size,), np.arange(20))
+    blocks = BlockMean(np.arange(20))
     for part in (values[:3], values[3:]):
         blocks.add(len(part), part.mean(0), Moments.of(part).m2)
     np.testing.assert_allclose(blocks.mean, values.mean(0), atol=1e-12)
@@ -148,7 +151,7 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
     """Times of 20 frames: 90 frames span 4.5 of them, which so short series show only roughly."""
     series = autoregressive(90, 400, 20.0, 3)
     assert 2.5 < spanned(series) < 9
-    frames, blocks = FrameMean((400,)), BlockMean((400,))
+    frames, blocks = FrameMean((400,)), BlockMean()
     for row in series:
         frames.add(row)
         blocks.add(1, row, np.zeros(400))
@@ -157,3 +160,15 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
         assert (int(numbers[0]), float(numbers[1])) == (90, pytest.approx(spanned(series), rel=0.05))
         assert int(numbers[4]) == pytest.approx(10 * 90 / spanned(series), rel=0.01)  # frames that would do
     assert spanned(series[:3]) is None
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("average", {"spacing": 3.0, "method": "pme", "tolerance": 1e-3}), ("density", {"smear": 1.5}),
+    ("profile", {"spacing": 3.0})])
+def test_commands_without_an_error_name_the_correlation_times(name, options):
+    box = water(12.0, Cell.from_parameters(12, 12, 12))
+    frames = [(box.positions + 0.05 * n, box.cell) for n in range(12)]
+    result = registry.get("command", name)(structure=box, trajectory=Loaded("drifting", frames), **options)
+    (text,) = [line for line in result.lines if line.startswith("no standard error")]
+    assert 1 < float(re.search(r"12 frames span about ([\d.]+) correlation times", text)[1]) <= 12
+    assert all(int(needed) > 12 for needed in re.findall(r"here (\d+) frames", text))

@@ -1,5 +1,6 @@
 """Orbitals and densities of atoms on a GPU, against the CPU engine, on maps of many points."""
 
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -7,8 +8,7 @@ import pytest
 from helpers import charges_at
 
 from vmdpotential.densities.quantities import CountedAtoms
-from vmdpotential.execution.blocks import run_blocks
-from vmdpotential.frames.density import DensityOptions, merge, plan_density
+from vmdpotential.frames.density import DensityOptions, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
@@ -43,9 +43,9 @@ def test_densities_are_those_of_the_cpu(engine, smear, periodic):
     for name in (engine.name, engine.name, "cpu"):
         planning = plan_density(structure, Loaded("frames", frames), counted, DensityOptions(
             smear=smear, engine=name, boundary="periodic" if periodic else "open"),
-            alignment={"group": None, "name": "", "rotate": False})
-        run = run_blocks(planning.work, planning.numbers, size=5)
-        results.append(merge(planning, run, ("mean", "std")).grids)
+            alignment={"group": None, "name": "", "rotate": False}, statistics=("mean", "std"))
+        planning = replace(planning, size=5)
+        results.append(planning.merge(planning.run()).grids)
     for word in ("mean", "std"):
         once, again, theirs = (grids[word].values for grids in results)
         assert np.array_equal(once, again)  # in whatever order atoms came

@@ -21,7 +21,9 @@ from vmdpotential.engines.cpu.points import sums as cpu_points
 from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, nbody, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
-from vmdpotential.frames import average, density, field, pairs, profile
+from vmdpotential.frames import average, density, field, pairs, profile, task
+from vmdpotential.frames.statistics import BlockMean, Moments
+from vmdpotential.frames.sums import Rows, Sum, Total
 from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
 from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Points, Refusal, Request, ewald, pb
@@ -48,7 +50,8 @@ IMPLEMENTATIONS = {
     Frames: [Trajectory, Loaded],
     work.Work: [average.MeanMap, density.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
                 pairs.PairCounts, profile.Profiles],
-    work.MergingWork: [average.MeanMap, profile.Profiles],
+    task.FrameTask: [average.MeanMap, density.Densities, insertions.Insertions, profile.Profiles],
+    Sum: [BlockMean, Moments, Rows, Total, density.NodeSums],
 }
 
 METHODS = sorted({*registry.available("method"), *itertools.chain(*historical.METHODS.values()), "apbs"})

@@ -1,6 +1,7 @@
 """Implicit ligand sampling: insertions by definition, parameters of molecules, orientations, minima and barriers."""
 
 import pickle
+from dataclasses import replace
 from importlib import resources
 from xml.etree import ElementTree
 
@@ -9,14 +10,13 @@ import pytest
 from probe_systems import peptide_and_terms
 
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import Loaded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded, lorentz_berthelot
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.probes.energies import probe_sum
-from vmdpotential.plugins.probes.insertions import merge, plan_insertions
+from vmdpotential.plugins.probes.insertions import plan_insertions
 from vmdpotential.plugins.probes.ligands import KELVIN, LIGANDS, Ligand, read_ligand
 from vmdpotential.plugins.probes.paths import minima_and_barriers
 
@@ -61,7 +61,7 @@ def free_energy(structure, frames, ligand, terms, *, cutoff=10.0, spacing=1.0, l
         structure, Loaded("frames", frames), ligand, sums, alignment={"group": None}, lattice=lattice, spacing=spacing,
         padding=None, options={"orientations": orientations, "parts": parts, "temperature": temperature,
                                "boundary": boundary, "engine": engine, "fixed_cell": False})
-    return planning, merge(planning, run_blocks(planning.work, planning.numbers, size=size or planning.size))
+    return planning, planning.merge(replace(planning, size=size or planning.size).run())
 
 
 BENT = Ligand("bent", np.array([[0.0, 0, 0], [1.0, 0.2, 0], [-0.4, 0.9, 0.1]]), np.array([3.0, 2.5, 2.6]),
@@ -176,11 +176,11 @@ def test_sums_are_kept_where_the_cell_stays():
     frames = [(spheres(30, box, 3.1, 0.15, seed)[0].positions, box)
               for seed, box in enumerate((cell, other, cell, cell))]
     work = free_energy(structure, frames, O2, terms, cutoff=7.0, parts=1, boundary="periodic", size=4)[0].work
-    singly = [free_energy(structure, [(positions, cell), frame], O2, terms, cutoff=7.0, parts=1, boundary="periodic")[0]
-              .work.block(range(1, 2))["mean"] for positions, frame in zip([frames[0][0]] * 4, frames, strict=True)]
-    assert np.array_equal(work.block(range(4))["mean"], sum(singly) / 4)
+    singly = [free_energy(structure, [(frames[0][0], cell), frame], O2, terms, cutoff=7.0, parts=1,
+                          boundary="periodic")[0].work.block(range(1, 2))["factors.mean"] for frame in frames]
+    assert np.array_equal(work.block(range(4))["factors.mean"], sum(singly) / 4)
     assert len(work._prepared_sums) == len(work.orientations)
     assert not pickle.loads(pickle.dumps(work))._prepared_sums
     cost = work._cost()
     assert min(cost.seconds, cost.reading) > 0
-    assert cost.size == work.block(range(1))["mean"].nbytes
+    assert cost.size == work.block(range(1))["factors.mean"].nbytes

@@ -24,9 +24,8 @@ from vmdpotential.commands.options import (
 )
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import BlockResults
-from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, merge, plan_average
+from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, plan_average
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.statistics import too_short
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
@@ -187,10 +186,10 @@ def average(
             averaged, runs = _in_slabs(planning, execution, outputs, force)
         else:
             runs = [planning.run(execution.with_block_folder(path))]
-            averaged = merge(planning, runs[0], execution.partial)
+            averaged = planning.merge(runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     if "sem" in parse_statistics(stat) and "sem" not in averaged.grids:
-        log.warning("%s; there is no map of it", _too_short(averaged))
+        log.warning("%s; there is no map of it", averaged.no_error)
     written = [path for path, word in zip(paths, chosen, strict=False) if word in averaged.grids]
     if planning.planes:
         averaged = replace(averaged, grids={
@@ -267,12 +266,6 @@ class Mean(GridResult):
         yield from _lines(self.planning, self.average, self)
 
 
-def _too_short(average: Average) -> str:
-    """Return why there is no standard error."""
-    time = average.correlation_time
-    return too_short(average.frames, None if time is None else average.frames / max(1.0, time))
-
-
 def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     """Return the lines of the report."""
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
@@ -293,11 +286,8 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
     blocks = f"{many(len(average.blocks), 'block')} of {many(average.blocks[0], 'frame')}"
-    if average.error is None:
-        lines.append(_too_short(average))
-    else:
-        lines.append(f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
-                     f"+- {average.interval:.3g} {unit}, by {blocks}")
+    lines.append(average.no_error or f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
+                 f"+- {average.interval:.3g} {unit}, by {blocks}")
     if average.deviation is not None:
         lines.append(f"standard deviation {average.deviation:.3g} {unit} rms")
     if average.inefficiency is not None and average.correlation_time is not None:

@@ -27,11 +27,9 @@ from vmdpotential.commands.options import (
 from vmdpotential.densities.quantities import UNITS, count
 from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError, many
-from vmdpotential.execution.blocks import run_blocks
 from vmdpotential.figures.colours import isosurface_levels
-from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, merge, plan_density
+from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, plan_density
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.statistics import too_short
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
@@ -144,12 +142,10 @@ def density(
     start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_density(structure, all_frames, counted, options, alignment=alignment,
-                                fixed_cell=source.cell is not None, lattice=lattice)
-        planning.check_bulk(options.bulk)
-        run = run_blocks(planning.work, planning.numbers, size=planning.size,
-                         **execution.with_block_folder(output.output).blocks)
-        statistics = (*chosen, "sem") if sites is not None else chosen
-        averaged = merge(planning, run, statistics, options.bulk, execution.partial)
+                                fixed_cell=source.cell is not None, lattice=lattice,
+                                statistics=(*chosen, "sem") if sites is not None else chosen)
+        run = planning.run(execution.with_block_folder(output.output))
+        averaged = planning.merge(run, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
     if "sem" in parse_statistics(output.stat) and "sem" not in averaged.grids:
         log.warning("the standard error has no map, as it is not known")
@@ -261,7 +257,7 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
         images = "" if work.cell is None else " (with periodic images)"
         lines.append(f"on average {density.total:.6g} of {counted.weights.sum():.6g} {unit} are on the grid{images}")
     lines += cell_lines(density.cell_deviation)
-    lines.append(too_short(density.frames) if density.error is None else
+    lines.append(density.no_error or
                  f"standard error of the mean {density.error:.3g} {grid.unit} rms, by "
                  f"{many(len(density.blocks), 'block')} of {many(density.blocks[0], 'frame')}")
     number, _, range_text = provenance.frames.partition(": ")

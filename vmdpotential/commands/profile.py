@@ -20,7 +20,6 @@ from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import QUANTITIES, Profile, ProfileOptions
 from vmdpotential.frames.profile import profile as of_frames
-from vmdpotential.frames.statistics import too_short
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
@@ -155,7 +154,7 @@ class AxisProfile(Result):
         if abs(profile.charge) > 1e-3:
             yield f"net charge {profile.charge:.4f} e: a uniform neutralising background is included"
         if profile.frames > 1:
-            yield too_short(profile.frames) if error is None or profile.intervals is None else (
+            yield profile.no_error if error is None or profile.intervals is None else (
                 "+- is the standard error of the mean; the mean is known to +- "
                 f"{float(profile.intervals[0, 2].max()):.4f} {unit} or better with a confidence of 95 %")
         if self.integral is not None:

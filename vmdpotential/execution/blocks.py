@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -126,10 +126,8 @@ class BlockResults:
         the number of workers, processors or GPUs.
     piece : int
         Number of frames that are computed at once. Blocks with more frames are divided into pieces, whose results are
-        merged in a tree (:mod:`vmdpotential.execution.tree`), by the workers of a scheduler, or in this process. 0, or
-        no `merge`, computes whole blocks.
-    merge : callable, optional
-        :meth:`.MergingWork.merge` of the work.
+        merged by the work in a tree (:mod:`vmdpotential.execution.tree`), by the workers of a scheduler, or in this
+        process. 0 computes whole blocks.
     folder : Path, optional
         Folder in which finished blocks are kept, or their pieces where this process merges them; see :func:`folder_of`.
         Nothing is kept unless given.
@@ -148,11 +146,9 @@ class BlockResults:
         When the scheduler was lost, or the worker in each of several tries.
     """
 
-    def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0,
-                 merge: Callable[[Arrays, Arrays], Arrays] | None = None, folder: Path | None = None,
+    def __init__(self, work: Work, numbers: range, *, size: int = 0, piece: int = 0, folder: Path | None = None,
                  resume: bool = False, workers: int = 0, scheduler: str = "") -> None:
-        piece = piece if merge is not None else 0
-        self.work, self.piece, self.merge, self.folder = work, piece, merge, folder
+        self.work, self.piece, self.folder = work, piece, folder
         self.workers, self.scheduler = workers, scheduler
         # the workers of a scheduler merge pieces and return blocks
         pieces = [split(block, piece) if piece and not scheduler else [block]
@@ -175,7 +171,7 @@ class BlockResults:
         with contextlib.closing(self._computed()) as results:
             for count in self._pieces:
                 batch = itertools.islice(results, count)
-                yield next(batch) if count == 1 or self.merge is None else merged(batch, self.merge)
+                yield next(batch) if count == 1 else merged(batch, self.work.merge)
 
     def _computed(self) -> Generator[Arrays, None, None]:
         """Yield the results of the blocks, or of their pieces, in their order."""

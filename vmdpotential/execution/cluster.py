@@ -19,7 +19,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
 from vmdpotential.execution.tree import merged_at_once
-from vmdpotential.execution.work import MergingWork, Work
+from vmdpotential.execution.work import Work
 from vmdpotential.extras import install_command
 
 #: Seconds within which a scheduler must answer, or answer again, and within which it must have workers.
@@ -166,7 +166,7 @@ def _same(work: Work) -> Work:
     return work
 
 
-def _merged(work: MergingWork, a: Result, b: Result) -> Result:
+def _merged(work: Work, a: Result, b: Result) -> Result:
     return work.merge(a[0], b[0]), a[1] + b[1]
 
 

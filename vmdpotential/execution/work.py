@@ -61,13 +61,12 @@ class Work(ABC):
         """Return its requirements."""
         return Needs()
 
-
-class MergingWork(Work):
-    """A work whose blocks can be computed in pieces and merged."""
-
-    @abstractmethod
     def merge(self, a: Arrays, b: Arrays) -> Arrays:
-        """Return the result of the frames of `a` followed by those of `b`, without changing either."""
+        """Return the result of the frames of `a` followed by those of `b`, without changing either.
+
+        For works whose blocks are computed in pieces.
+        """
+        raise NotImplementedError
 
 
 @runtime_checkable

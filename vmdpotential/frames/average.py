@@ -11,7 +11,7 @@ Frames are computed in blocks (:mod:`vmdpotential.execution.blocks`), whose mean
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine, stretch
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, LEAST, BlockResults, piece_size, run_blocks
-from vmdpotential.execution.work import Arrays, Cost, MergingWork, Needs
+from vmdpotential.execution.blocks import LABEL, LEAST, piece_size
+from vmdpotential.execution.work import Arrays, Cost, Needs
 from vmdpotential.frames.gridded import frames_text, lattice_in
-from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
+from vmdpotential.frames.sums import Sum, named
+from vmdpotential.frames.task import FrameTask, Merged, TaskPlan
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
@@ -55,7 +56,7 @@ MARGIN, GROWTH = 4.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class MeanMap(MergingWork):
+class MeanMap(FrameTask):
     """The mean map of a block of frames; small, picklable, and the same for all blocks.
 
     Parameters
@@ -94,33 +95,17 @@ class MeanMap(MergingWork):
     spread: bool
     sample: Integers
 
-    def block(self, numbers: range) -> Arrays:
-        """Return the mean map of some frames, with the sums that its errors need.
+    def sums(self) -> Mapping[str, Sum]:
+        """Return the mean map and the cells."""
+        return {"map": BlockMean(self.sample, self.spread), "cells": Moments.none((3, 3))}
 
-        Returns
-        -------
-        mapping
-            ``count``; ``mean`` of the maps; with `spread` ``m2``, the sum of squared deviations from it, otherwise
-            ``first``, the first frame's potential at the sample; ``cells`` (6, 3), mean and sum of squared deviations
-            of the cell vectors.
-        """
+    def block(self, numbers: range) -> Arrays:
+        """Return the arrays of both; without `spread` the map has its first frame's values at the sample."""
         tally = _Tally(self)
         for done, frame in enumerate(ahead(self._aligned(numbers)), 1):
             tally.add(frame.positions if self.rows is None else frame.positions[self.rows], frame.cell)
             progress.report(LABEL, done / len(numbers))
         return tally.arrays()
-
-    def merge(self, a: Arrays, b: Arrays) -> Arrays:
-        """Return the sums over the frames of both, as :meth:`block` does."""
-        both, cells = (Moments(0, *np.zeros((2, *shape))) for shape in (a["mean"].shape, (3, 3)))
-        for part in (a, b):
-            count, squares = int(part["count"]), part.get("m2")
-            both.merge(Moments(count, part["mean"], np.zeros_like(both.m2) if squares is None else squares))
-            cells.merge(Moments(count, part["cells"][:3], part["cells"][3:]))
-        result = {"count": np.array(both.count), "mean": both.mean, "cells": np.concatenate([cells.mean, cells.m2])}
-        if "m2" in a and "m2" in b:
-            return {**result, "m2": both.m2}
-        return {**result, "first": a["first"] if "first" in a else b["first"]}
 
     def needs(self) -> Needs:
         """Return the engine, the memory for a frame's map, its sums and a finished result, and the cost."""
@@ -228,19 +213,19 @@ class _Tally:
 
     def arrays(self) -> Arrays:
         """Return the result of the block, as :meth:`MeanMap.block` does."""
-        result: dict[str, Any] = {"cells": np.concatenate([self.cells.mean, self.cells.m2]), "count": np.array(0)}
         parts = [(mean.count, mean.result().values()) for _, mean in sorted(self.means.items())]
         if self.sums is not None:
             parts.append((self.sums.count, self.sums.mean()))
-        total = result["count"] = np.array(sum(count for count, _ in parts))
-        result["mean"] = parts[0][1] if len(parts) == 1 else sum(
+        total = sum(count for count, _ in parts)
+        mean = parts[0][1] if len(parts) == 1 else sum(
             count / total * np.asarray(mean, np.float64) for count, mean in parts)
         if self.means:
-            result["first"] = self.first
+            sums = {"mean": mean, "first": self.first}
         else:
-            result["m2"] = self.sums.variance()
-            result["m2"] *= self.sums.count
-        return result
+            m2 = self.sums.variance()
+            m2 *= self.sums.count
+            sums = {"mean": mean, "m2": m2}
+        return named(total, {"map": sums, "cells": self.cells.arrays})
 
 
 class DiscardingSink:
@@ -254,20 +239,13 @@ class DiscardingSink:
 
 
 @dataclass(frozen=True, eq=False)
-class AveragePlan:
+class AveragePlan(TaskPlan["Average"]):
     """Everything that is needed to compute an average.
 
     Parameters
     ----------
-    work : MeanMap
     map : MapPlan
         Plan of the map of the first frame.
-    numbers : range
-        Frame numbers.
-    size : int
-        Number of frames in a block.
-    piece : int
-        Number of frames that are computed at once.
     step : float or None
         Time between frames, ps.
     statistics : tuple of str
@@ -281,9 +259,6 @@ class AveragePlan:
 
     work: MeanMap
     map: MapPlan
-    numbers: range
-    size: int
-    piece: int
     step: float | None
     statistics: tuple[str, ...]
     charge: float
@@ -294,10 +269,26 @@ class AveragePlan:
         """Lattice of the map, in the first frame's cell."""
         return self.map.request.lattice
 
-    def run(self, execution: Execution) -> BlockResults:
-        """Return the results of the blocks, which are computed as they are consumed."""
-        return run_blocks(self.work, self.numbers, size=self.size, piece=self.piece, merge=self.work.merge,
-                          **execution.blocks)
+    def result(self, merged: Merged) -> Average:
+        """Return the average over the frames of the sums."""
+        blocks = merged["map"]
+        uncertainty = blocks.uncertainty()
+        common = Common.of(self, blocks, merged["cells"])
+        error = None if uncertainty is None else uncertainty.error
+        maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if self.work.spread else None}
+        grids = {}
+        for name in self.statistics:
+            values = maps[name]
+            if values is None:  # the standard error of too few frames
+                continue
+            with np.errstate(over="ignore"):
+                grids[name] = common.grid(self, name, values.astype(np.float32))
+            if not np.isfinite(grids[name].values).all():
+                raise InputError(
+                    f"the {grids[name].provenance.quantity} is too large for a map (3e38 {self.map.options.unit})",
+                    "correct the charges, {temperature} or {dielectric}")
+        return common.average(self, grids, _rms(error), _rms(maps["std"]),
+                              None if uncertainty is None else _rms(uncertainty.interval))
 
 
 def plan_average(structure: Structure, frames: Frames, options: MapOptions, alignment: Mapping[str, Any], *,
@@ -370,8 +361,9 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     step = None
     if len(opening) > 1 and first.time is not None and opening[1].time is not None:
         step = opening[1].time - first.time
-    return AveragePlan(work, plan, numbers, size, piece, step if step and step > 0 else None, tuple(statistics),
-                       float(structure.known_charges[chosen].sum()), planes)
+    return AveragePlan(work=work, numbers=numbers, size=size, piece=piece, map=plan,
+                       step=step if step and step > 0 else None, statistics=tuple(statistics),
+                       charge=float(structure.known_charges[chosen].sum()), planes=planes)
 
 
 def node_bytes(size: int, piece: int, spread: bool) -> int:
@@ -405,6 +397,8 @@ class Average:
         Description of where the potential is zero.
     interval : float or None
         Root mean square over the map of half the width of the 95 % interval.
+    no_error : str
+        Why there is no standard error; empty if there is one.
     """
 
     grids: Mapping[str, Grid]
@@ -418,68 +412,12 @@ class Average:
     cell_deviation: Floats | None
     zero: str
     interval: float | None = None
+    no_error: str = ""
 
     @property
     def correlation_time(self) -> float | None:
         """Correlation time in frames, (g - 1) / 2."""
         return None if self.inefficiency is None else max(0.0, (self.inefficiency - 1) / 2)
-
-
-def merge(planning: AveragePlan, results: Iterable[Arrays], partial: bool = False) -> Average:
-    """Return the average of the blocks' results, which are computed as they are consumed.
-
-    With `partial`, a KeyboardInterrupt after the first block ends the computation, and the average is over the frames
-    until then.
-    """
-    blocks, cells, variance = collect(planning.work, results, partial)
-    uncertainty = blocks.uncertainty()
-    common = Common.of(planning, BlockMean.of_samples([blocks]), cells, variance)
-    error = None if uncertainty is None else uncertainty.error
-    maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if planning.work.spread else None}
-    grids = {}
-    for name in planning.statistics:
-        values = maps[name]
-        if values is None:  # the standard error of too few frames
-            continue
-        with np.errstate(over="ignore"):
-            grids[name] = common.grid(planning, name, values.astype(np.float32))
-        if not np.isfinite(grids[name].values).all():
-            raise InputError(
-                f"the {grids[name].provenance.quantity} is too large for a map (3e38 {planning.map.options.unit})",
-                "correct the charges, {temperature} or {dielectric}")
-    return common.average(planning, grids, _rms(error), _rms(maps["std"]),
-                          None if uncertainty is None else _rms(uncertainty.interval))
-
-
-def collect(work: MeanMap, results: Iterable[Arrays],
-            partial: bool = False) -> tuple[BlockMean, Moments, Floats | None]:
-    """Return the means of maps and cells, and the variance of single frames at the sample, where it is known."""
-    blocks = BlockMean(work.request.lattice.shape, work.sample, work.spread)
-    cells, firsts, all_squares = Moments.none((3, 3)), [], True
-    m2 = np.zeros(len(work.sample))
-    try:
-        for result in results:
-            count = int(result["count"])
-            if "m2" in result:
-                m2 += np.asarray(result["m2"]).reshape(-1)[work.sample]
-            else:
-                firsts.append(result["first"])
-                all_squares = False
-            blocks.add(count, result["mean"], result["m2"] if work.spread else None)
-            cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
-    except KeyboardInterrupt:
-        if not (partial and blocks.count):
-            raise
-    return blocks, cells, _variance(blocks, m2 if all_squares else None, firsts)
-
-
-def _variance(blocks: BlockMean, within: Floats | None, firsts: Sequence[Floats]) -> Floats | None:
-    """Return the variance of single frames at the sample; None if it is not known."""
-    series, counts = blocks.series, np.array(blocks.counts, float)
-    if within is not None:
-        between = counts @ np.square(series - counts @ series / counts.sum())
-        return np.asarray((within + between) / blocks.count)
-    return np.var(firsts, axis=0, ddof=1) if len(firsts) > 1 and len(firsts) == len(counts) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -495,6 +433,8 @@ class Common:
     provenance : Provenance
     cell, deviation : (3, 3) float64 or None
         Mean and standard deviation of the cell vectors, A.
+    no_error : str
+        See :class:`Average`.
     """
 
     lattice: Lattice
@@ -502,26 +442,22 @@ class Common:
     provenance: Provenance
     cell: Floats | None
     deviation: Floats | None
+    no_error: str
 
     @classmethod
-    def of(cls, planning: AveragePlan, sampled: BlockMean, cells: Moments, variance: Floats | None) -> Common:
-        """Return the properties from the means at the sample, the cells, and the single frames' variance there."""
-        work, plan, inefficiency = planning.work, planning.map, None
-        long_run = sampled.long_run()
-        if long_run is not None and variance is not None and (variance > 0).any():
-            varying = np.flatnonzero(variance > 0)
-            ratio = float(np.median(long_run[varying] / variance[varying]))
-            # the variance about the mean of n correlated frames is too small by the fraction g / n
-            inefficiency = max(1.0, ratio / (1 + ratio / sampled.count) if work.spread else ratio)
+    def of(cls, planning: AveragePlan, blocks: BlockMean, cells: Moments) -> Common:
+        """Return the properties from the means of blocks, at least at the sample, and the cells."""
+        plan, inefficiency = planning.map, blocks.inefficiency()
+        no_error = "" if blocks.factors() is not None else blocks.too_short()
         lattice, cell, deviation = planning.lattice, None, None
         if plan.request.cell is not None and cells.count:
             cell, deviation = cells.mean, np.sqrt(cells.variance())
             lattice = lattice_in(lattice, plan.request.cell, Cell(cell))
         provenance = replace(
-            plan.provenance, frames=frames_text(planning.numbers[: sampled.count]),
+            plan.provenance, frames=frames_text(planning.numbers[: blocks.count]),
             zero=_zero(plan.request), inefficiency=inefficiency,
             cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
-        return cls(lattice, tuple(sampled.counts), provenance, cell, deviation)
+        return cls(lattice, tuple(blocks.counts), provenance, cell, deviation, no_error)
 
     def provenance_of(self, name: str) -> Provenance:
         """Return the provenance of a map of :data:`STATISTICS`."""
@@ -539,7 +475,7 @@ class Common:
                 interval: float | None) -> Average:
         """Return the average with these maps, and root mean squares over the map."""
         return Average(grids, sum(self.counts), self.counts, self.provenance.inefficiency, planning.step, error,
-                       deviation, self.cell, self.deviation, self.provenance.zero, interval)
+                       deviation, self.cell, self.deviation, self.provenance.zero, interval, self.no_error)
 
 
 def _rms(values: Floats | None) -> float | None:

@@ -9,8 +9,8 @@ usually a small part of all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,10 +24,11 @@ from vmdpotential.densities.quantities import UNITS, CountedAtoms
 from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.work import Arrays, Needs
 from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
 from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
+from vmdpotential.frames.sums import Sum, named
+from vmdpotential.frames.task import Merged, TaskPlan
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.kernels.launch import KernelFile, launch
@@ -48,6 +49,31 @@ NODES_PER_TASK = 65536
 #: Radius at which a Gaussian is truncated, in standard deviations. It is renormalised over the nodes within, since 5e-4
 #: of it is beyond along each axis.
 REACH = 3.5
+
+
+class NodeSums(Sum):
+    """Sums at those nodes that atoms contributed to.
+
+    A block has the arrays ``nodes`` (T,), increasing, ``sums`` (T,) over its frames of the values there, and
+    ``squares`` (T,) of their squares.
+
+    Parameters
+    ----------
+    size : int
+        Number of all nodes.
+    spread : bool
+        Whether squares of the values of single frames are added up.
+    """
+
+    def __init__(self, size: int, spread: bool) -> None:
+        #: (size, 2) sums over frames, and sums over blocks of the squared sums by the block's number of frames.
+        self.totals = np.zeros((size, 2))
+        self.squares = np.zeros(size) if spread else None
+
+    def add_block(self, block: Arrays, count: int) -> None:
+        """Add the sums of a block."""
+        launch(KERNELS["add_block"], len(block["nodes"]), "density", NODES_PER_TASK, totals=self.totals,
+               all_squares=self.squares, **block, share=1 / count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,16 +118,13 @@ class Densities(GridWork):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_idle_counters"}
 
-    def block(self, numbers: range) -> Arrays:
-        """Return the sums over some frames.
+    def sums(self, spread: bool = True) -> Mapping[str, Sum]:
+        """Return the sums at the nodes, the means at the sample, and the cells."""
+        return {"density": NodeSums(self.lattice.size, spread), "sample": BlockMean(spread=False),
+                "cells": Moments.none((3, 3))}
 
-        Returns
-        -------
-        mapping
-            ``count``; ``nodes`` (T,) with contributions, increasing; ``sums`` (T,) over frames of the values there and
-            ``squares`` (T,) of their squares; ``sample`` (P,), sums at the sample; ``cells`` (6, 3), mean and sum of
-            squared deviations of the cell vectors.
-        """
+    def block(self, numbers: range) -> Arrays:
+        """Return the arrays of the sums over some frames."""
         try:
             counter = self._idle_counters.pop()
         except IndexError:
@@ -114,8 +137,8 @@ class Densities(GridWork):
         self._idle_counters.append(counter)
         places = np.searchsorted(nodes, self.sample) % max(1, len(nodes))  # a node beyond the last is none of them
         sample = np.where(nodes[places] == self.sample, sums[places], 0.0) if len(nodes) else np.zeros(len(self.sample))
-        return {"count": np.array(len(numbers)), "nodes": nodes, "sums": sums, "squares": squares, "sample": sample,
-                "cells": np.concatenate([cells.mean, cells.m2])}
+        return named(len(numbers), {"density": {"nodes": nodes, "sums": sums, "squares": squares},
+                                    "sample": {"mean": sample / len(numbers)}, "cells": cells.arrays})
 
     def _to_lattice_cell(self, cell: Cell | None) -> Floats | None:
         """Return the matrix (3, 3) that maps positions to the same fractions of the lattice's cell; None if equal."""
@@ -160,33 +183,81 @@ def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class DensityPlan:
+class DensityPlan(TaskPlan["Density"]):
     """Everything that is needed to compute densities.
 
     Parameters
     ----------
     work : Densities
-    numbers : range
-        Frame numbers.
-    size : int
-        Number of frames in a block.
     name : str
         Selection text of the counted atoms.
     inputs : tuple of str
         Names of the input files.
+    statistics : tuple of str
+        Any of ``mean``, ``std`` and ``sem``.
+    bulk : float or None
+        Density that relative densities are divided by, in the first unit of the quantity; the mean over the cell if
+        None.
     """
 
     work: Densities
-    numbers: range
-    size: int
     name: str
     inputs: tuple[str, ...]
+    statistics: tuple[str, ...]
+    bulk: float | None
 
-    def check_bulk(self, bulk: float | None) -> None:
-        """Raise UsageError if relative densities are requested and there is no bulk density to divide by."""
-        if self.work.counted.unit == "relative" and bulk is None and self.work.cell is None:
-            raise UsageError("bulk", "a bulk density is needed for relative densities without a periodic cell",
-                             "give {bulk 0.0334}, that of water molecules in 1/A^3, or choose another {unit}")
+    def sums(self) -> Mapping[str, Sum]:
+        """Return the sums that the statistics need."""
+        return self.work.sums("std" in self.statistics)
+
+    def result(self, merged: Merged) -> Density:
+        """Return the maps over the frames of the sums."""
+        work, counted, blocks, cells = self.work, self.work.counted, merged["sample"], merged["cells"]
+        nodes, bulk = merged["density"], self.bulk
+        lattice, cell, deviation, volume_ratio = work.lattice, None, None, 1.0
+        if work.cell is not None and cells.count:
+            cell, deviation = cells.mean, np.sqrt(cells.variance())
+            lattice = lattice_in(lattice, work.cell, Cell(cell))
+            volume_ratio = float(abs(np.linalg.det(np.linalg.inv(work.cell.vectors) @ cell)))
+        voxel = float(np.prod(work.lattice.spacing)) * volume_ratio
+        factor = counted.factor / (1.0 if counted.radii is not None else voxel)
+        if counted.unit == "relative":
+            if bulk is None:
+                assert cell is not None
+                bulk = float(counted.weights.sum() / abs(np.linalg.det(cell)) * counted.factor)
+            factor /= bulk
+        factors = blocks.factors()
+        maps = {name: np.empty(lattice.size, np.float32) for name in {"mean", *self.statistics}}
+        error, partial = 0.0 if factors is None else factors[0], np.zeros((-(-lattice.size // NODES_PER_TASK), 2))
+        launch(KERNELS["compute_statistics"], lattice.size, "density", NODES_PER_TASK, totals=nodes.totals,
+               all_squares=nodes.squares, mean=maps["mean"], deviation=maps.get("std"), errors=maps.get("sem"),
+               partial=partial, frames=merged.count, unit=factor, error=error, piece=NODES_PER_TASK)
+        total, squared_errors = partial.sum(0) * [1, error * error]
+        grids = {}
+        for name in self.statistics:
+            if name == "sem" and factors is None:
+                continue
+            grids[name] = Grid(lattice, maps[name].reshape(lattice.shape), counted.unit,
+                               provenance=self._provenance(name, merged.count, cell))
+            if not np.isfinite(grids[name].values).all():
+                raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
+        rms = None if factors is None else float(np.sqrt(squared_errors / lattice.size) * abs(factor))
+        return Density(grids, merged.count, tuple(merged.counts), float(total), bulk, cell, deviation, rms, voxel,
+                       "" if factors is not None else blocks.too_short())
+
+    def _provenance(self, name: str, count: int, cell: Floats | None) -> Provenance:
+        """Return the provenance of a map over the first `count` frames, whose mean cell has these vectors."""
+        work, counted = self.work, self.work.counted
+        kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
+        quantity = {"number": "number density", "mass": "mass density", "charge": "charge density",
+                    "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
+        return Provenance(
+            quantity=f"{kind} {quantity}", method=(
+                f"Gaussians of {work.width:g} A" if work.width else
+                "nearest grid point" if counted.radii is None else "radii"),
+            boundary="open" if work.cell is None else "periodic", atoms=self.name, precision="double",
+            engine=work.engine, frames=frames_text(self.numbers[:count]), inputs=self.inputs,
+            cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +289,8 @@ class DensityOptions(CheckedOptions):
 
 
 def plan_density(structure: Structure, frames: Frames, counted: CountedAtoms, options: DensityOptions | None = None, *,
-                 alignment: Mapping[str, Any], fixed_cell: bool = False, lattice: Lattice | None = None) -> DensityPlan:
+                 alignment: Mapping[str, Any], fixed_cell: bool = False, lattice: Lattice | None = None,
+                 statistics: Sequence[str] = ("mean",)) -> DensityPlan:
     """Return the plan of densities over frames.
 
     Parameters
@@ -237,11 +309,14 @@ def plan_density(structure: Structure, frames: Frames, counted: CountedAtoms, op
         Whether the structure's cell replaces those of the frames.
     lattice : Lattice, optional
         The lattice; it replaces the one that the options describe.
+    statistics : sequence of str
+        Any of ``mean``, ``std`` and ``sem``.
 
     Raises
     ------
     UsageError
-        For a rotation in a periodic boundary, or a lattice around no atoms.
+        For a rotation in a periodic boundary, a lattice around no atoms, or relative densities without a bulk density
+        or a periodic cell.
     InputError
         For frames of other atoms, or without a cell.
     MemoryPlanError
@@ -259,10 +334,13 @@ def plan_density(structure: Structure, frames: Frames, counted: CountedAtoms, op
     lattice, numbers = work.lattice, frames.numbers()
     if work.cell is None and work.fixed is not None and work.alignment is not None:
         _warn_of_corners(lattice, work.fixed)
+    if counted.unit == "relative" and options.bulk is None and work.cell is None:
+        raise UsageError("bulk", "a bulk density is needed for relative densities without a periodic cell",
+                         "give {bulk 0.0334}, that of water molecules in 1/A^3, or choose another {unit}")
     memory.require((work.node_bytes + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
-    return DensityPlan(work, numbers, max(1, len(numbers) // BLOCKS), options.atoms,
-                       (*structure.sources, frames.name))
+    return DensityPlan(work=work, numbers=numbers, size=max(1, len(numbers) // BLOCKS), name=options.atoms,
+                       inputs=(*structure.sources, frames.name), statistics=tuple(statistics), bulk=options.bulk)
 
 
 def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:
@@ -296,6 +374,8 @@ class Density:
         Root mean square of the standard error over the map.
     voxel : float
         Mean volume of a voxel, A^3.
+    no_error : str
+        Why there is no standard error; empty if there is one.
     """
 
     grids: Mapping[str, Grid]
@@ -307,94 +387,7 @@ class Density:
     cell_deviation: Floats | None
     error: float | None
     voxel: float
-
-
-def merge(planning: DensityPlan, results: Iterable[Arrays] | BlockResults, statistics: Sequence[str] = ("mean",),
-          bulk: float | None = None, partial: bool = False) -> Density:
-    """Return the density of the blocks' results.
-
-    Parameters
-    ----------
-    planning : DensityPlan
-    results : iterable
-        Results of the blocks, which are computed as they are consumed.
-    statistics : sequence of str
-        Any of ``mean``, ``std`` and ``sem``.
-    bulk : float, optional
-        Density that relative densities are divided by, in the first unit of the quantity; the mean over the cell
-        unless given.
-    partial : bool
-        Whether a KeyboardInterrupt after the first block ends the computation, with the frames until then as result.
-
-    Raises
-    ------
-    UsageError
-        For relative densities without a bulk density or a periodic cell.
-    """
-    planning.check_bulk(bulk)
-    work = planning.work
-    totals = np.zeros((work.lattice.size, 2))
-    squares = np.zeros(work.lattice.size) if "std" in statistics else None
-    counts: list[int] = []
-    series: list[Floats] = []
-    cells = Moments.none((3, 3))
-    try:
-        for result in results:
-            count = int(result["count"])
-            launch(KERNELS["add_block"], len(result["nodes"]), "density", NODES_PER_TASK, totals=totals,
-                   all_squares=squares, nodes=result["nodes"], sums=result["sums"], squares=result["squares"],
-                   share=1 / count)
-            counts.append(count)
-            series.append(np.asarray(result["sample"]) / count)
-            cells.merge(Moments(count, result["cells"][:3], result["cells"][3:]))
-    except KeyboardInterrupt:
-        if not (partial and counts):
-            raise
-    return _density(planning, totals, squares, BlockMean.of_series(counts, series), cells, statistics, bulk)
-
-
-def _density(planning: DensityPlan, totals: Floats, squares: Floats | None, blocks: BlockMean, cells: Moments,
-             statistics: Sequence[str], bulk: float | None) -> Density:
-    """Return the maps computed from the totals of all frames; `blocks` has the blocks' means at a sample of nodes."""
-    work, counted = planning.work, planning.work.counted
-    lattice, cell, deviation, volume_ratio = work.lattice, None, None, 1.0
-    if work.cell is not None and cells.count:
-        cell, deviation = cells.mean, np.sqrt(cells.variance())
-        lattice = lattice_in(lattice, work.cell, Cell(cell))
-        volume_ratio = float(abs(np.linalg.det(np.linalg.inv(work.cell.vectors) @ cell)))
-    voxel = float(np.prod(work.lattice.spacing)) * volume_ratio
-    factor = counted.factor / (1.0 if counted.radii is not None else voxel)
-    if counted.unit == "relative":
-        if bulk is None:
-            assert cell is not None
-            bulk = float(counted.weights.sum() / abs(np.linalg.det(cell)) * counted.factor)
-        factor /= bulk
-    factors = blocks.factors()
-    maps = {name: np.empty(lattice.size, np.float32) for name in {"mean", *statistics}}
-    error, partial = 0.0 if factors is None else factors[0], np.zeros((-(-lattice.size // NODES_PER_TASK), 2))
-    launch(KERNELS["compute_statistics"], lattice.size, "density", NODES_PER_TASK, totals=totals, all_squares=squares,
-           mean=maps["mean"], deviation=maps.get("std"), errors=maps.get("sem"), partial=partial, frames=blocks.count,
-           unit=factor, error=error, piece=NODES_PER_TASK)
-    total, squared_errors = partial.sum(0) * [1, error * error]
-    quantity = {"number": "number density", "mass": "mass density", "charge": "charge density",
-              "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
-    provenance = Provenance(
-        method=(f"Gaussians of {work.width:g} A" if work.width else
-                "nearest grid point" if counted.radii is None else "radii"),
-        boundary="open" if work.cell is None else "periodic", atoms=planning.name, precision="double",
-        engine=work.engine, frames=frames_text(planning.numbers[: blocks.count]), inputs=planning.inputs,
-        cell=None if cell is None else tuple(cell.reshape(-1).tolist()))
-    grids = {}
-    for name in statistics:
-        if name == "sem" and factors is None:
-            continue
-        kind = {"mean": "mean", "std": "standard deviation of the", "sem": "standard error of the mean"}[name]
-        grids[name] = Grid(lattice, maps[name].reshape(lattice.shape), counted.unit,
-                           provenance=replace(provenance, quantity=f"{kind} {quantity}"))
-        if not np.isfinite(grids[name].values).all():
-            raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
-    rms = None if factors is None else float(np.sqrt(squared_errors / lattice.size) * abs(factor))
-    return Density(grids, blocks.count, tuple(blocks.counts), float(total), bulk, cell, deviation, rms, voxel)
+    no_error: str
 
 
 def check_counts(engine: Backend, seed: int) -> list[tuple[str, float, float]]:
@@ -406,7 +399,7 @@ def check_counts(engine: Backend, seed: int) -> list[tuple[str, float, float]]:
     work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, engine.name)
     result = work.block(range(1))
     values = np.zeros(lattice.size)
-    values[result["nodes"]] = result["sums"]
+    values[result["density.nodes"]] = result["density.sums"]
     half = lattice.spacing / 2
     images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
     edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.engines import stretch
 from vmdpotential.execution.blocks import LABEL
-from vmdpotential.execution.work import Work
 from vmdpotential.frames.statistics import Moments
+from vmdpotential.frames.task import FrameTask
 from vmdpotential.frames.whole import Alignment
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
@@ -32,7 +32,7 @@ POINTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class GridWork(Work):
+class GridWork(FrameTask):
     """Base class of maps that are computed from blocks of frames; small, picklable, and the same for all blocks.
 
     Parameters

@@ -23,7 +23,7 @@ frames are averaged at equal fractional coordinates, and the profile is given in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -31,15 +31,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError, many
-from vmdpotential.execution.blocks import piece_size, run_blocks
-from vmdpotential.execution.work import MergingWork, Needs
+from vmdpotential.execution.blocks import piece_size
+from vmdpotential.execution.work import Arrays, Needs
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import BLOCKS, as_equal, uncertainty
+from vmdpotential.frames.statistics import BlockMean, as_equal, spanned, too_short, uncertainty
+from vmdpotential.frames.sums import Sum, Total, named
+from vmdpotential.frames.task import FrameTask, Merged, run_task
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
-from vmdpotential.io.trajectories.frames import Frame, Frames, cell_of
+from vmdpotential.io.trajectories.frames import Frames, cell_of
 from vmdpotential.maps import stated_medium
 from vmdpotential.maps.options import Unit
 from vmdpotential.molecule.cell import Cell
@@ -108,6 +110,8 @@ class Profile:
         Field that conducting surroundings make in the vacuum next to a slab; 0 if there is no vacuum.
     corrected : bool
         Whether this field was removed.
+    no_error : str
+        Why the potential has no standard error; empty if it has one, or if there are no frames.
     """
 
     axis: int
@@ -128,6 +132,7 @@ class Profile:
     intervals: Floats | None = None
     artificial: float = 0.0
     corrected: bool = False
+    no_error: str = ""
 
     def __repr__(self) -> str:
         phi = self.values[0, 2]
@@ -192,7 +197,7 @@ def period_of(cell: Cell, axis: int, where: str = "") -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Profiles(MergingWork):
+class Profiles(FrameTask):
     """Sums of profiles over blocks of frames; small and picklable.
 
     Parameters
@@ -238,30 +243,25 @@ class Profiles(MergingWork):
         """Return the memory for a frame and the sums."""
         return Needs(memory=200 * len(self.charges) + 200 * self.nodes * len(self.rows))
 
-    def block(self, numbers: range) -> Mapping[str, NDArray[np.float64]]:
-        """Return the sums over some frames of the trajectory, see :meth:`compute`."""
-        return self.compute(self.frames.part(numbers))
-
-    def merge(self, a: Mapping[str, Floats], b: Mapping[str, Floats]) -> Mapping[str, Floats]:
-        """Return the sums over the frames of both."""
-        return {name: a[name] + b[name] for name in a}
-
-    def compute(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.float64]]:
-        """Return sums over frames: ``values`` (rows, 3, n), ``region`` (n,), ``integral`` (n + 1,), and ``cells`` (4,):
-        period, its square, 1/V, and the field of all charges in the vacuum, V/A.
+    def sums(self) -> Mapping[str, Sum]:
+        """Return the mean curves (rows, 3, n), and totals: the density (n,) of the region's atoms, the ``integral``
+        (n + 1,), and ``cells`` (4,): period, its square, 1/V, and the field of all charges in the vacuum, V/A.
         """
-        count, values, region = 0, np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
+        return {"curves": BlockMean(spread=False), "region": Total(), "integral": Total(), "cells": Total()}
+
+    def block(self, numbers: range) -> Arrays:
+        """Return the arrays of the sums over some frames."""
+        values, region = np.zeros((len(self.rows), 3, self.nodes)), np.zeros(self.nodes)
         cells, integral = np.zeros(4), np.zeros(self.nodes + 1)
-        for frame in frames:
+        for frame in self.frames.part(numbers):
             cell = cell_of(self.frames.source.name, frame)
             potential, density, period, inside = self.of(frame.positions, cell, f"in frame {frame.number} ")
             values += potential
             region += density
             cells += period, period**2, 1 / cell.volume, inside
             integral += self.integral(frame.positions, cell)
-            count += 1
-        return {"count": np.array(float(count)), "values": values, "region": region, "integral": integral,
-                "cells": cells}
+        return named(len(numbers), {"curves": {"mean": values / len(numbers)}, "region": {"sum": region},
+                                    "integral": {"sum": integral}, "cells": {"sum": cells}})
 
     def of(self, positions: Floats, cell: Cell, where: str = "") -> tuple[Floats, Floats, float, float]:
         """Return the curves (rows, 3, n) of one frame, the density (n,) of the region's atoms, the period, A, and the
@@ -451,11 +451,8 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
         frames, structure.known_charges, parts, rows, region,
         None if asked.center is None else np.flatnonzero(asked.center), axis, nodes, finer, smear,
         start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
-    numbers = frames.numbers()
-    results = [work.block(numbers)] if trajectory is None else list(run_blocks(
-        work, numbers, size=max(1, len(numbers) // BLOCKS), piece=piece_size(len(structure)), merge=work.merge,
-        **(execution or Execution()).blocks))
-    result = _result(work, results, names, zero if isinstance(zero, str) else "region", asked.unit)
+    merged = run_task(work, execution, piece_size(len(structure)))
+    result = _result(work, merged, names, zero if isinstance(zero, str) else "region", asked.unit)
     return replace(result, medium=stated_medium(result.medium, structure))
 
 
@@ -486,20 +483,18 @@ def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str],
     return names, parts, rows
 
 
-def _result(work: Profiles, blocks: Sequence[Mapping[str, Floats]], names: Sequence[str], zero: str,
-            unit: str) -> Profile:
+def _result(work: Profiles, merged: Merged, names: Sequence[str], zero: str, unit: str) -> Profile:
     """Return the means over blocks of frames, with their errors."""
-    counts = np.array([float(block["count"]) for block in blocks])
-    values = np.array([block["values"] / count for block, count in zip(blocks, counts, strict=True)])
+    counts = np.array(merged.counts, float)
+    values = merged["curves"].series.reshape(len(counts), -1, 3, work.nodes)
     total = counts.sum()
-    period, squares, _, inside = np.sum([block["cells"] for block in blocks], axis=0) / total
+    period, squares, _, inside = merged["cells"].value / total
     # the potential at its zero is the same linear function of the potential in all blocks
     weights = np.zeros(work.nodes)
     if zero == "left":
         weights[0] = 1
     elif zero == "region":
-        weights = np.sum([block["region"] for block in blocks], axis=0)
-        weights /= weights.sum()
+        weights = merged["region"].value / merged["region"].value.sum()
     shifts = values[:, :, 2] @ weights
     values[:, :, 2] -= shifts[..., None]
     means = np.tensordot(counts / total, values, 1)
@@ -512,10 +507,11 @@ def _result(work: Profiles, blocks: Sequence[Mapping[str, Floats]], names: Seque
     z = period * (np.arange(work.nodes) / work.nodes + (work.start if work.centre is None else -0.5))
     return Profile(
         work.axis, z, names, means, errors if any_error else None,
-        np.sum([block["integral"] for block in blocks], axis=0) / total, unit, zero,
-        float(shifts[:, 0] @ counts / total), int(total), len(blocks), float(period),
+        merged["integral"].value / total, unit, zero,
+        float(shifts[:, 0] @ counts / total), merged.count, len(counts), float(period),
         float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
-        intervals if any_error else None, float(inside), work.slab)
+        intervals if any_error else None, float(inside), work.slab,
+        "" if np.isfinite(errors[0, 2, 0]) else too_short(merged.count, spanned(deviations[:, 0, 2])))
 
 
 def integral(z: Floats, field: Floats, potential: Floats, constant: float) -> Floats:

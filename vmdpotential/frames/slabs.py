@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.average import Average, AveragePlan, Common, MeanMap, collect, node_bytes
+from vmdpotential.frames.average import Average, AveragePlan, Common, node_bytes
 from vmdpotential.frames.statistics import BlockMean, Moments
+from vmdpotential.frames.task import merge_blocks
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.methods.slabs import Sink
@@ -74,12 +75,10 @@ def average_in_slabs(planning: AveragePlan, compute: Callable[[int, AveragePlan]
             "average in slabs", -(-lattice.shape[2] // planning.planes)) as done:
         for number, (start, part) in enumerate(parts_of(planning)):
             results, first = compute(number, part), planning if number == 0 else None
-            result.append(_slab(first, start, part.work, results, sinks, waiting))
+            result.append(_slab(first, start, part, results, sinks, waiting))
             done()
         sampled = BlockMean.of_samples([each.sampled for each in result])
-        variances = [each.variance for each in result if each.variance is not None]
-        common = Common.of(planning, sampled, result[0].cells,
-                           np.concatenate(variances) if len(variances) == len(result) else None)
+        common = Common.of(planning, sampled, result[0].cells)
         factors = sampled.factors()
         if factors is not None and "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
@@ -94,33 +93,33 @@ def average_in_slabs(planning: AveragePlan, compute: Callable[[int, AveragePlan]
 
 
 class _Slab(NamedTuple):
-    """Data kept of a slab: means, cells and variance at the sample, and sums over nodes of squared deviations."""
+    """Data kept of a slab: means at the sample, cells, and sums over nodes of squared deviations."""
 
     sampled: BlockMean
     cells: Moments
-    variance: NDArray[np.float64] | None
     between: float
     deviation: float
 
 
-def _slab(first: AveragePlan | None, start: int, work: MeanMap, results: Iterable[Arrays], sinks: Mapping[str, Sink],
-          waiting: IO[bytes]) -> _Slab:
+def _slab(first: AveragePlan | None, start: int, part: AveragePlan, results: Iterable[Arrays],
+          sinks: Mapping[str, Sink], waiting: IO[bytes]) -> _Slab:
     """Pass the maps of a slab to their sinks, and return what is needed later; its maps do not stay in memory."""
-    blocks, cells, variance = collect(work, results)
+    merged = merge_blocks(part.sums(), results)
+    blocks, cells = merged["map"], merged["cells"]
     if first is not None:
-        lattice = Common.of(first, blocks, cells, None).lattice  # the mean cell is that of every slab
+        lattice = Common.of(first, blocks, cells).lattice  # the mean cell is that of every slab
         for name in set(sinks) - {"sem"}:
             sinks[name].begin(lattice)
     sinks["mean"].put(start, _single(blocks.mean)[None])
     deviation = 0.0
-    if work.spread:
+    if part.work.spread:
         values = blocks.deviation()
         deviation = float(np.vdot(values, values))
         if "std" in sinks:
             sinks["std"].put(start, _single(values)[None])
     if "sem" in sinks:
         np.sqrt(blocks.between).astype(np.float32).tofile(waiting)
-    return _Slab(BlockMean.of_samples([blocks]), cells, variance, float(blocks.between.sum()), deviation)
+    return _Slab(BlockMean.of_samples([blocks]), cells, float(blocks.between.sum()), deviation)
 
 
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -30,6 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import many
+from vmdpotential.execution.work import Arrays
+from vmdpotential.frames.sums import Sum
 from vmdpotential.kernels import threads
 from vmdpotential.splitting.mesh import fast_length
 
@@ -94,8 +96,10 @@ class Uncertainty:
 
 
 @dataclass(eq=False)
-class Moments:
+class Moments(Sum):
     """Count, mean and sum of squared deviations of arrays of one shape.
+
+    A block has the arrays ``mean`` and ``m2``.
 
     Parameters
     ----------
@@ -134,6 +138,23 @@ class Moments:
         _merge(self.count, other.count, self.mean, other.mean, self.m2, other.m2)
         self.count += other.count
 
+    @property
+    def arrays(self) -> Arrays:
+        """The arrays of a block with these values."""
+        return {"mean": self.mean, "m2": self.m2}
+
+    def of_frame(self, values: ArrayLike) -> Arrays:
+        """Return the values as a mean."""
+        return Moments(1, np.asarray(values), np.zeros(np.shape(values))).arrays
+
+    def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
+        """Return mean and squared deviations of both."""
+        return _pooled(a, b, counts).arrays
+
+    def add_block(self, block: Arrays, count: int) -> None:
+        """Add the values of a block; without ``m2`` they are all its mean."""
+        self.merge(Moments(count, block["mean"], block["m2"] if "m2" in block else np.zeros(self.m2.shape)))
+
     def variance(self) -> Floats:
         """Return the mean square deviation from the mean; NaN if there are no values."""
         return self.m2 / self.count if self.count else np.full_like(self.m2, np.nan)
@@ -171,53 +192,76 @@ def _merge(count: int, more: int, mean: Floats, other: Floats, m2: Floats, other
             threads.run(part, means.size, "merging", PART)
 
 
-class BlockMean:
+def _pooled(a: Arrays, b: Arrays, counts: tuple[int, int]) -> Moments:
+    """Return the moments of two parts of a block."""
+    both = Moments.none(np.shape(a["mean"]))
+    for part, count in zip((a, b), counts, strict=True):
+        both.add_block(part, count)
+    return both
+
+
+class BlockMean(Sum):
     """Running mean over frames, from the means of blocks, with its standard deviation and standard error.
+
+    A block has the array ``mean``; and, for what needs the variance of single frames, ``m2``, the sum of squared
+    deviations from it, or ``first``, the first frame's values at the sample.
 
     Parameters
     ----------
-    shape : tuple of int
     sample : (P,) int, optional
         Indices into the flattened values at which the correlation of blocks is estimated; all unless given.
     spread : bool
         Whether deviations of single frames are summed, which needs those within each block.
     """
 
-    def __init__(self, shape: tuple[int, ...], sample: NDArray[np.int64] | None = None, spread: bool = True) -> None:
+    def __init__(self, sample: NDArray[np.int64] | None = None, spread: bool = True) -> None:
         self.count = 0
         #: Number of frames in each block.
         self.counts: list[int] = []
-        self._mean, self._between = np.zeros(shape), np.zeros(shape)
-        self._m2 = np.zeros(shape) if spread else self._between
-        self._sample = sample
+        self._mean = self._between = self._m2 = np.zeros(0)
+        self._sample, self._spread = sample, spread
         self._series: list[Floats] = []
+        # at the sample: the sum of m2 of the blocks that have it, and their number; the first frames of the others
+        self._within, self._squared = np.zeros(()), 0
+        self._firsts: list[Floats] = []
 
-    @classmethod
-    def of_series(cls, counts: Sequence[int], series: Sequence[Floats]) -> BlockMean:
-        """Return the mean of a series of which only the means of blocks at a sample are known, for :meth:`factors`.
+    def of_frame(self, values: ArrayLike) -> Arrays:
+        """Return the values as a mean without deviations."""
+        return {"mean": np.asarray(values, np.float64), "m2": np.zeros(np.shape(values))}
 
-        Parameters
-        ----------
-        counts : sequence of int
-            Number of frames in each block.
-        series : sequence of (P,) float64
-            Means of the blocks at the sample.
-        """
-        result = cls(())
-        result.count, result.counts, result._series = int(sum(counts)), list(counts), list(series)
-        return result
+    def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
+        """Return the mean of both, with the squared deviations if both have them."""
+        both = _pooled(a, b, counts)
+        if "m2" in a and "m2" in b:
+            return both.arrays
+        firsts = [part["first"] for part in (a, b) if "first" in part]
+        return {"mean": both.mean, **({"first": firsts[0]} if firsts else {})}
 
-    def add(self, count: int, mean: ArrayLike, m2: ArrayLike | None = None) -> None:
-        """Add a block of `count` frames by their mean and the sum of squared deviations from it."""
+    def add_block(self, block: Arrays, count: int) -> None:
+        """Add the arrays of a block."""
+        self.add(count, **block)
+
+    def add(self, count: int, mean: ArrayLike, m2: ArrayLike | None = None, first: Floats | None = None) -> None:
+        """Add a block of `count` frames by their mean, the sum of squared deviations from it, or its first frame."""
         if not count:
             return
-        values = np.asarray(mean).reshape(self._mean.shape)
-        spread = self._m2 is not self._between
-        _merge(self.count, count, self._mean, values, self._m2, np.asarray(m2) if spread and m2 is not None else None,
-               self._between if spread else None)
+        values, squares = np.asarray(mean), None if m2 is None else np.asarray(m2)
+        if not self.count:
+            self._mean, self._between = np.zeros(values.shape), np.zeros(values.shape)
+            self._m2 = np.zeros(values.shape) if self._spread else self._between
+        _merge(self.count, count, self._mean, values, self._m2, squares if self._spread else None,
+               self._between if self._spread else None)
         self.count += count
         self.counts.append(count)
-        self._series.append(values.reshape(-1) if self._sample is None else values.reshape(-1)[self._sample])
+        self._series.append(self._at_sample(values))
+        if squares is not None:
+            self._within, self._squared = self._within + self._at_sample(squares), self._squared + 1
+        elif first is not None:
+            self._firsts.append(first)
+
+    def _at_sample(self, values: Floats) -> Floats:
+        flat: Floats = values.reshape(-1)
+        return flat if self._sample is None else flat[self._sample]
 
     @property
     def mean(self) -> Floats:
@@ -237,13 +281,26 @@ class BlockMean:
     def _weighted(self) -> Floats:
         return as_equal(self.counts, self.series)
 
-    def long_run(self) -> Floats | None:
-        """Return the long-run variance of a frame: g times its variance, None if there are fewer than two blocks.
+    def frame_variance(self) -> Floats | None:
+        """Return the variance (P,) of single frames at the sample; None if it is not known."""
+        series, counts = self.series, np.array(self.counts, float)
+        if self._squared == len(counts):
+            between = counts @ np.square(series - counts @ series / counts.sum())
+            return np.asarray((self._within + between) / self.count)
+        known = len(self._firsts) > 1 and len(self._firsts) == len(counts)
+        return np.var(self._firsts, axis=0, ddof=1) if known else None
 
-        Divided by the number of frames it is the variance of the mean.
-        """
-        factor = self._factor()
-        return None if factor is None else self._between * factor
+    def inefficiency(self) -> float | None:
+        """Return the statistical inefficiency g of frames, the median over the sample; None if it is not known."""
+        factor, variance = self._factor(), self.frame_variance()
+        if factor is None or variance is None or not (variance > 0).any():
+            return None
+        varying = np.flatnonzero(variance > 0)
+        # g times the variance of a frame; divided by the number of frames it is the variance of the mean
+        long_run = self._at_sample(self._between)[varying] * factor
+        ratio = float(np.median(long_run / variance[varying]))
+        # the variance about the mean of n correlated frames is too small by the fraction g / n
+        return max(1.0, ratio / (1 + ratio / self.count) if self._squared else ratio)
 
     def _factor(self) -> float | None:
         blocks = len(self.counts)
@@ -281,7 +338,8 @@ class BlockMean:
 
     def too_short(self) -> str:
         """Return why there is no error."""
-        return too_short(self.count, spanned(self._weighted))
+        g = self.inefficiency()
+        return too_short(self.count, spanned(self._weighted) if g is None else self.count / max(1.0, (g - 1) / 2))
 
     @property
     def between(self) -> Floats:
@@ -291,15 +349,16 @@ class BlockMean:
     @classmethod
     def of_samples(cls, parts: Sequence[BlockMean]) -> BlockMean:
         """Return the values at the samples of all parts of a map, for estimates that are common to the whole map."""
-        def sampled(part: BlockMean, values: Floats) -> Floats:
-            return values.reshape(-1) if part._sample is None else values.reshape(-1)[part._sample]
-
-        result = cls(())
+        result = cls()
         result.count, result.counts = parts[0].count, parts[0].counts
         result._series = list(np.concatenate([part.series for part in parts], axis=1))
-        result._mean = np.concatenate([sampled(part, part._mean) for part in parts])
-        result._between = np.concatenate([sampled(part, part._between) for part in parts])
-        result._m2 = np.concatenate([sampled(part, part._m2) for part in parts])
+        result._mean = np.concatenate([part._at_sample(part._mean) for part in parts])
+        result._between = np.concatenate([part._at_sample(part._between) for part in parts])
+        result._m2 = np.concatenate([part._at_sample(part._m2) for part in parts])
+        result._squared = min(part._squared for part in parts)
+        if result._squared:
+            result._within = np.concatenate([part._within for part in parts])
+        result._firsts = [np.concatenate(rows) for rows in zip(*(part._firsts for part in parts), strict=False)]
         return result
 
 
@@ -450,8 +509,9 @@ def spanned(series: ArrayLike) -> float | None:
 def too_short(frames: int, times: float | None = None) -> str:
     """Return why there is no error: the number of frames, and that of the correlation times that they seem to span."""
     span = "too few correlation times" if times is None else f"about {times:.2g} correlation times as far as they show"
+    enough = 0 if times is None else max(FEWEST + 1, round(TIMES_NEEDED * frames / times))
     # a series that is short for its own correlation time shows too short a one
-    needed = "" if times is None else f" (here {max(FEWEST + 1, round(TIMES_NEEDED * frames / times))} frames or more)"
+    needed = f" (here {enough} frames or more)" if enough > frames else ""
     return (f"no standard error: {many(frames, 'frame')} span{'s' * (frames == 1)} {span}; at least {FEWEST + 1} "
             f"frames and about {TIMES_NEEDED} correlation times are needed{needed}, and ten times as long a trajectory "
             "if the values drift from its start to its end")
