@@ -78,6 +78,11 @@ class Arguments:
     results: Set[str]
 
     @cached_property
+    def _shaped(self) -> Set[str]:
+        """The members of several elements."""
+        return {name for name, (kind, *_) in (self.record.fields or {}).items() if kind.shape}
+
+    @cached_property
     def _rows(self) -> dict[str, struct.Struct]:
         """The members that are rows of numbers, as the module ``struct`` packs them."""
         return {name: struct.Struct(f"={kind.shape[0]}{CODES[kind.base.str[1:]]}")
@@ -104,7 +109,7 @@ class Arguments:
 
     def packer(self, fixed: Mapping[str, Any], address: Callable[[Any], int]) -> Callable[[Mapping[str, Any]], bytes]:
         """Return a function that packs the struct, as :meth:`pack` does, from those values that are not `fixed`."""
-        (layout, places), arrays, rows = self._layout, self.arrays, self._rows
+        (layout, places), arrays, rows, shaped = self._layout, self.arrays, self._rows, self._shaped
         left = places.keys() - fixed.keys()
         whole: list[Any] = [None] * len(places)
 
@@ -114,7 +119,9 @@ class Arguments:
                 if kind is None:
                     if name in rows and type(value) in (tuple, list):
                         value = rows[name].pack(*value)
-                    members[places[name]] = value if type(value) in (int, float, bytes) else self._number(name, value)
+                    if name in shaped and type(value) is not bytes:  # also one number for all elements
+                        value = self._as_bytes(name, value)
+                    members[places[name]] = value
                 elif value is None:
                     members[places[name]] = 0  # a null pointer
                 elif value.dtype != kind:
@@ -137,10 +144,8 @@ class Arguments:
         put(whole, fixed)
         return packed
 
-    def _number(self, name: str, value: Any) -> Any:
+    def _as_bytes(self, name: str, value: Any) -> bytes:
         kind = self.record[name]
-        if not kind.shape:
-            return value
         numbers = np.asarray(value, kind.base)
         return (numbers if numbers.shape == kind.shape else np.broadcast_to(numbers, kind.shape)).tobytes()
 
