@@ -369,6 +369,11 @@ class Report:
         return self._parts[2]
 
     @property
+    def mapped_atoms(self) -> Any:
+        """Selection of the atoms whose charges its map has, on whose surface it is shown."""
+        return "solute"
+
+    @property
     def row(self) -> Mapping[str, Any]:
         """Numbers and words of this run for a table of many runs."""
         row = {name: value for name, value in self.data.items() if isinstance(value, (str, int, float, type(None)))}

@@ -83,7 +83,8 @@ def potential_map(wavefunction: Wavefunction, lattice: Lattice, unit: str = "kT/
     values = sum_potential(backend, in_bohr, electrons, mesh, wavefunction.positions / BOHR,
                            wavefunction.nuclear_charges, factor)
     provenance = Provenance(method="Gaussian basis functions", interaction="coulomb", medium="vacuum, no screening",
-                            boundary="open", precision="double", engine=backend.name, inputs=(wavefunction.name,))
+                            medium_kind="vacuum", boundary="open", precision="double", engine=backend.name,
+                            inputs=(wavefunction.name,))
     return Grid(lattice, values, unit, temperature, 1.0, provenance)
 
 

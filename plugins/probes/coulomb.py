@@ -31,7 +31,7 @@ NODES = np.arange(-2, 4)
 def coulomb(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats) -> Floats:
     """Return the sum (nx, ny, nz) of :data:`vmdpotential.interactions.probe.SCREENED` over charges (N,)."""
     steps = np.maximum(1, np.floor(COARSE / lattice.spacing + 1e-9)).astype(int)
-    if engine.name != "cpu" or steps.prod() < 8 or lattice.size * len(charges) < MANY:
+    if engine.bindings() or steps.prod() < 8 or lattice.size * len(charges) < MANY:
         return _sum(engine, lattice, SCREENED.bind(), positions, charges)
     near, far = split(END)
     shape = tuple(((np.array(lattice.shape) - 1) // steps + len(NODES)).tolist())

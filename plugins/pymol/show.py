@@ -88,7 +88,7 @@ class Results:
         self.cmd = cmd
         self.name = cmd.get_legal_name(name or command.makes)
         self.options = options
-        self.live = command.name == "live"
+        self.live = command.draws == "live"
         self.session = Session.of(cmd)
         self._lines: list[str] = []
         self._zoom, self._had_nuclei = "", False

@@ -167,7 +167,7 @@ def test_surface_is_where_the_map_is(dna):
                                              padding=5.0).objects["grid"], mesh_spacing=1.0)
     assert report.data["area"] == pytest.approx(exact.data["area"], rel=0.03)
     assert report.data["mean"] == pytest.approx(exact.data["mean"], rel=0.1)
-    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum"))
+    vacuum = replace(grid, provenance=replace(grid.provenance, medium="vacuum", medium_kind="vacuum"))
     assert as_mapped(split, vacuum) is split
 
 

@@ -171,7 +171,7 @@ def test_contours_are_labelled_and_marked_on_the_bar():
 
 
 def test_a_bar_has_a_short_label_or_the_callers():
-    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
+    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside", medium_kind="water")
     grid = make(provenance=water)
     page = compose(grid, "z=15")
     assert page.figure.axes[-1].get_ylabel() == "Electrostatic potential (kT/e)"

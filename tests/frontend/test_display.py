@@ -62,16 +62,19 @@ def test_colours_follow_the_map_beside_the_molecule(residue):
     assert adapters.legend(grid, span) == "-8 to 8 kT/e at 300 K, vacuum"
 
 
-@pytest.mark.parametrize(("medium", "unit", "limit"), [
-    ("screened, 0.15 M, dielectric 78.5", "kT/e", 5), ("water (Poisson-Boltzmann), no salt", "kT/e", 5),
-    ("screened, 0.15 M, dielectric 78.5", "V", 0.1), ("screened, 0.15 M, dielectric 78.5", "kcal/mol/e", 3),
-    ("vacuum, no screening", "kT/e", None), ("explicit water", "kT/e", None), ("", "kT/e", None),
-    ("screened, 0.15 M, dielectric 78.5 minus vacuum, no screening", "kT/e", None),
+@pytest.mark.parametrize(("medium", "kind", "unit", "limit"), [
+    ("screened, 0.15 M, dielectric 78.5", "screened", "kT/e", 5),
+    ("water (Poisson-Boltzmann), no salt", "water", "kT/e", 5),
+    ("screened, 0.15 M, dielectric 78.5", "screened", "V", 0.1),
+    ("screened, 0.15 M, dielectric 78.5", "screened", "kcal/mol/e", 3),
+    ("vacuum, no screening", "vacuum", "kT/e", None), ("explicit water", "explicit", "kT/e", None),
+    ("", "", "kT/e", None),
+    ("screened, 0.15 M, dielectric 78.5 minus vacuum, no screening", "", "kT/e", None),
 ])
-def test_potentials_in_water_have_one_range_in_every_viewer_page_and_figure(medium, unit, limit):
+def test_potentials_in_water_have_one_range_in_every_viewer_page_and_figure(medium, kind, unit, limit):
     lattice = Lattice(np.zeros(3), np.ones(3), (9, 9, 9))
     values = 40 * np.random.default_rng(1).normal(size=lattice.shape)
-    grid = Grid(lattice, values, unit, 298.15, provenance=Provenance(medium=medium))
+    grid = Grid(lattice, values, unit, 298.15, provenance=Provenance(medium=medium, medium_kind=kind))
     spans = [adapters.surface_range(grid, structure("LIG")), adapters.surface_range(grid, None),
              compose([Panel(grid, Plane.parse("z=4"))]).ranges[0]]
     if limit is not None:

@@ -133,7 +133,7 @@ def test_the_surface_has_the_values_of_the_whole_map(molecule):
     molecule = molecule.take(~is_water(molecule))
     lattice = Lattice.around(molecule.positions, 0.25, 6.0)
     wave = np.sin(lattice.points() @ np.array([1.2, 0.6, 0.3])).reshape(lattice.shape)
-    grid = Grid(lattice, wave, "kT/e", provenance=Provenance(medium="water (Poisson-Boltzmann)"))
+    grid = Grid(lattice, wave, "kT/e", provenance=Provenance(medium="water (Poisson-Boltzmann)", medium_kind="water"))
     content = values_on_surface(grid, surface_depth(molecule, np.ones(len(molecule), bool)))
     values = unpacked(content["data"], "<f2").reshape(content["shape"]).astype(float) * content["scale"]
     kept = Grid(Lattice(content["origin"], content["spacing"], tuple(content["shape"])), values)

@@ -260,6 +260,11 @@ class Mean(GridResult):
     alignment = key(lambda self: str(self.planning.work.alignment))
     background = key(lambda self: -self.planning.charge if self.planning.map.request.neutralised else 0.0)
 
+    @property
+    def mapped_atoms(self) -> Selection:
+        """Selection of the atoms whose charges the map has."""
+        return self.planning.map.options.chosen
+
     def text(self) -> Iterator[str]:
         """Yield how the mean was computed, its errors and its range."""
         yield str(self.charges)

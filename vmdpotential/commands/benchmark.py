@@ -107,7 +107,7 @@ def benchmark(
         precision=precision, atoms=len(positions), points=lattice.size, pairs=terms if errors is None else None,
         first=first, seconds=[seconds for seconds, _ in runs], planned=planned,
         on_device=[seconds for _, seconds in runs if seconds], tolerance=sample.tolerance, errors=errors, plan=plan,
-        special_limit=backend.special_limit if backend.name == "cuda" else None)
+        special_limit=backend.special_limit)
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:

@@ -172,6 +172,11 @@ class Map(GridResult):
     display_limit = key(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
                         else self.grid.display_limit())
 
+    @property
+    def mapped_atoms(self) -> Selection:
+        """Selection of the atoms whose charges the map has."""
+        return self.options.chosen
+
     def text(self) -> Iterator[str]:
         """Yield how the map was computed, its errors and its range."""
         from vmdpotential.engines import get_engine, reason

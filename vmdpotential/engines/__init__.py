@@ -240,6 +240,11 @@ class Engine:
         """Return one line that describes the hardware of the engine."""
         return get_engine("cpu").describe()
 
+    @property
+    def special_limit(self) -> float | None:
+        """Results per second of all GPUs' special function units; None for an engine without them."""
+        return None
+
     def bindings(self) -> Sequence[Callable[[], AbstractContextManager[None]]]:
         """Return one function per GPU, whose context manager binds a thread to it; none if threads share the cores."""
         return []

@@ -33,7 +33,7 @@ _ENERGY = "kcal/mol"
 #: Limit of the colours of a potential in water, screened or in a continuum, kT/e.
 IN_WATER = 5.0
 
-#: First words of the provenance's medium for maps in water.
+#: Media of potentials in water, which have one range of colours.
 _WATER = ("screened", "water")
 
 #: Radius of a water, A: distance from a molecular surface at which a continuum's potential is read for its colours.
@@ -104,9 +104,8 @@ def check_range(value_range: tuple[float, float]) -> None:
 
 def standard_limit(grid: Grid) -> float | None:
     """Return 5 kT/e in the unit of a map, to one digit, if it is a potential in water; otherwise None."""
-    medium, quantity = grid.provenance.medium, grid.provenance.quantity
-    if (not medium.startswith(_WATER) or " minus " in medium or grid.unit not in POTENTIAL_UNITS
-            or quantity.startswith(("difference", "standard"))):
+    if (grid.provenance.medium_kind not in _WATER or grid.unit not in POTENTIAL_UNITS
+            or grid.provenance.quantity.startswith(("difference", "standard"))):
         return None
     temperature = grid.temperature or DEFAULT_TEMPERATURE
     factor = coulomb_constant(grid.unit, temperature) / coulomb_constant("kT/e", temperature)

@@ -220,8 +220,8 @@ def compose(
             images.append(draw_slice(
                 ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
                 slab=slab, waters=waters))
-            medium = panel.grid.provenance.medium if several_media else ""
-            medium = "" if " minus " in medium else medium.partition(",")[0]
+            source = panel.grid.provenance
+            medium = source.medium.partition(",")[0] if several_media and source.medium_kind else ""
             medium = "" if medium == panel.name else medium
             ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
         slices = axes[: len(panels)]

@@ -17,7 +17,7 @@ from vmdpotential.figures.colours import Range
 from vmdpotential.frontend.declarations import kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
-from vmdpotential.maps import MapOptions, Medium
+from vmdpotential.maps import Medium
 from vmdpotential.maps.solute import chosen_atoms
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import WORDS, ResolvedSelection, Selection, present, select
@@ -226,9 +226,7 @@ def surface_of(report: Report, part: Selection | None = None, shown: Structure |
     structure: Structure | None = report.objects.get("structure", shown)
     if structure is None:
         return None
-    options = getattr(report, "options", None)
-    atoms = options.atoms if isinstance(options, MapOptions) and options.atoms is not None else "solute"
-    chosen = with_surface(structure, atoms)
+    chosen = with_surface(structure, report.mapped_atoms)
     if part is not None:
         chosen = chosen & select(structure, part, "surface_of")
         if not chosen.any():

@@ -228,6 +228,9 @@ class Provenance:
     medium : str
         Medium between the charges, for legends and axes: "vacuum, no screening", "screened, 0.15 M, dielectric
         78.5".
+    medium_kind : str
+        Its kind, by which colours and surfaces are chosen: ``water`` (a continuum), ``screened``, ``explicit`` or
+        ``vacuum``; empty if it is not known, or of several media.
     boundary : str
         ``open`` or ``periodic``.
     cell : tuple of nine float, A
@@ -269,6 +272,7 @@ class Provenance:
     method: str = ""
     interaction: str = ""
     medium: str = ""
+    medium_kind: str = ""
     boundary: str = ""
     cell: tuple[float, ...] | None = None
     cutoff: float | None = None
@@ -290,7 +294,7 @@ class Provenance:
     @property
     def continuum(self) -> bool:
         """Whether the map is that of a molecule in a continuum, the medium water."""
-        return self.medium.startswith("water")
+        return self.medium_kind == "water"
 
 
 def _cell_vectors(text: str) -> tuple[float, ...] | None:

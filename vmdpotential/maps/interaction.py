@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from vmdpotential.errors import Message, UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER
 from vmdpotential.maps.medium import SALT, Medium
-from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MapOptions, MediumOptions, MethodOptions, SumOptions
+from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MapOptions, MediumOptions, MethodOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection, is_water, select
 from vmdpotential.molecule.structure import Structure
@@ -105,7 +105,7 @@ def medium_of(options: MediumOptions) -> Medium:
     """
     medium = options.medium
     if not isinstance(medium, Medium):
-        if medium is not None and not isinstance(options, MapOptions):
+        if medium is not None and not options.takes_words:
             raise UsageError("medium", "words are for maps; other sums take a Medium", "such as Medium.screened(0.15)",
                              value=medium)
         permittivity = 1.0 if options.screened is None else WATER
@@ -139,8 +139,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
                          "leave out {method}")
     if own is None and options.radii != "auto":
         raise UsageError("radii", "only the method pb uses radii", "use {method pb}", value=options.radii)
-    if own is None and medium.salt is not None and isinstance(options, SumOptions) and (
-            options.interaction != "auto" or options.smear or options.parameters):
+    if own is None and medium.salt is not None and options.sets_interaction:
         raise UsageError("screened", "the salt already determines the interaction",
                          "leave out {interaction}, {set} and {smear}", value=f"{medium.salt:g}")
     return medium
@@ -157,7 +156,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     UsageError
         For invalid names and values.
     """
-    summed = options if isinstance(options, SumOptions) else _as_sum(options)
+    summed = options.as_sum()
     medium = medium_of_sum(summed)
     methods, summation = summed.methods, summed.summation
     name = summed.interaction
@@ -166,11 +165,9 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     if screened is not None:
         name, values = screened.interaction.name, dict(screened.values)
     if summed.smear:
-        if name not in ("auto",
-        "gaussian"):
+        if name not in ("auto", "gaussian"):
             raise UsageError("smear", f"Gaussian charges have the interaction gaussian, not {name}",
-                             "leave out {interaction}",
-                             value=f"{summed.smear:g}")
+                             "leave out {interaction}", value=f"{summed.smear:g}")
         name, values["smear"] = "gaussian", summed.smear
         if not any(method.takes(registry.get("interaction", name)) for method in methods):
             raise UsageError("smear", f"the method {summation} sums point charges only", "use {method auto}",
@@ -201,13 +198,6 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
                 Message("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
                 name, CUTOFF, 100 * residual)
     return bound
-
-
-def _as_sum(options: MediumOptions) -> SumOptions:
-    """Return the options of a sum with the given medium, and the method if that is one for a continuum."""
-    continuum = isinstance(options, MethodOptions) and options.named_method is not None
-    shared = fields(MethodOptions if continuum else MediumOptions)
-    return SumOptions(**{item.name: getattr(options, item.name) for item in shared})
 
 
 def check_tolerance(tolerance: float) -> float:

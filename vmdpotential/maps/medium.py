@@ -113,6 +113,12 @@ class Medium(CheckedOptions):
         """Whether the charges are those of the solute alone, without its water and free ions."""
         return self.kind != "explicit"
 
+    def stated_kind(self, structure: Structure, chosen: NDArray[np.bool_]) -> str:
+        """Return the kind for the provenance: explicit only if some of the chosen charges are water's."""
+        if self.kind not in ("explicit", "vacuum"):
+            return self.kind
+        return "explicit" if has_water(structure, chosen) else "vacuum"
+
     def interaction(self) -> Bound | None:
         """Return the screened potential of a charge; None in a vacuum or continuum, which do not determine it."""
         if self.method or self.salt is None:
@@ -135,8 +141,12 @@ def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] |
     chosen : (N,) bool, optional
         Atoms that contribute charges; all unless given.
     """
-    water = is_water(structure)
-    summed = water if chosen is None else water[chosen]
-    if not medium.startswith("vacuum") or not summed.any():
+    if not has_water(structure, chosen):
         return medium
-    return "explicit water" + medium.removeprefix("vacuum").removesuffix(", no screening")
+    return medium.replace("vacuum, no screening", "vacuum").replace("vacuum", "explicit water")
+
+
+def has_water(structure: Structure, chosen: NDArray[np.bool_] | None = None) -> bool:
+    """Return whether some of the chosen atoms (N,) bool, all unless given, are water's."""
+    water = is_water(structure)
+    return bool((water if chosen is None else water[chosen]).any())

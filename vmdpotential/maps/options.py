@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -111,6 +111,13 @@ class MediumOptions(CheckedOptions):
         high=1e6, aliases=("dielectric_constant",))] = None
     medium: str | Medium | None = None
 
+    #: Whether the medium may be one of :data:`MEDIA`, as that of a map.
+    takes_words: ClassVar[bool] = False
+
+    def as_sum(self) -> SumOptions:
+        """Return the options of a sum in this medium, without options that only other classes have."""
+        return SumOptions(**{item.name: getattr(self, item.name) for item in fields(MediumOptions)})
+
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions(MediumOptions):
@@ -128,6 +135,17 @@ class MethodOptions(MediumOptions):
         "atomic radii for the method pb. auto: those of the file (PQR, prmtop), or if it has none those of mbondi2, "
         "with the van der Waals radius of elements that mbondi2 lacks; bondi, mbondi2 or parse: this set",
         choices=CHOICES)] = "auto"
+
+    def as_sum(self) -> SumOptions:
+        """Return the options of a sum in this medium, by the method if that is one for a continuum."""
+        if self.named_method is None:
+            return super().as_sum()
+        return SumOptions(**{item.name: getattr(self, item.name) for item in fields(MethodOptions)})
+
+    @property
+    def sets_interaction(self) -> bool:
+        """Whether the interaction is given by options, and not by the medium."""
+        return False
 
     @property
     def summation(self) -> str:
@@ -174,6 +192,15 @@ class SumOptions(MethodOptions):
         choices=PRECISIONS)] = "single"
     engine: Engine = "auto"
 
+    def as_sum(self) -> SumOptions:
+        """Return these options."""
+        return self
+
+    @property
+    def sets_interaction(self) -> bool:
+        """Whether the interaction is given by options, and not by the medium."""
+        return bool(self.interaction != "auto" or self.smear or self.parameters)
+
 
 @documented
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +225,7 @@ class MapOptions(SumOptions, GridOptions, AtomOptions):
 
     #: Medium of maps unless options imply another one.
     default_medium: ClassVar[str] = DEFAULT_MEDIUM
+    takes_words = True
 
     @property
     def word(self) -> str:

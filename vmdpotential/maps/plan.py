@@ -198,7 +198,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
                          "correct the charges, {temperature} or {dielectric}")
     if options.summation != "auto" and summing.superposes and errors is None:
         warn_unused(("tolerance",), f"the method {options.summation} sums exactly")
-    if options.summation == "auto" and summing.name != "cutoff":
+    if options.summation == "auto" and not summing.cutoff:
         warn_unused(("algorithm",), "only the method cutoff has algorithms; use {method cutoff}")
     if medium.method:
         warn_unused(("precision",), f"the method {medium.method} is computed in a precision of its own")
@@ -208,7 +208,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     provenance = Provenance(
         method=summing.name, interaction=summing.sums(request, summed),
         medium=stated_medium(summing.medium(request, medium.dielectric, medium.temperature), structure, chosen),
-        boundary=request.boundary,
+        medium_kind=medium.stated_kind(structure, chosen), boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=tolerance if errors is not None and summing.superposes else None, precision=request.precision,
         engine=backend.name,

@@ -142,7 +142,7 @@ def other_molecule(grid: Grid, positions: Floats) -> str:
     """
     source = grid.provenance
     words = source.molecule.split()
-    if len(words) < 6 or source.frames or source.medium.startswith("explicit"):
+    if len(words) < 6 or source.frames or source.medium_kind == "explicit":
         return ""
     if int(words[0]) != len(positions):
         return f"the map is that of {words[0]} atoms, and the surface that of {len(positions)}"
