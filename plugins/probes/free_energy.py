@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.average import statistic_files
 from vmdpotential.commands.gridded import LATTICE, GridResult
+from vmdpotential.commands.means import MeanFiles
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Rows
-from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
+from vmdpotential.results import Columns, complete, hidden, key, part, shown
 
 from .energies import ProbeSum, probe_sum
 from .insertions import HIGHEST, FreeEnergy, InsertionPlan, plan_insertions
@@ -62,16 +61,10 @@ class InsertionFrames:
 
 def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded) -> FreeEnergyMap:
     """Compute the free energy of a molecule over frames."""
-    from vmdpotential.io.maps import check_map_format, put_map
-
-    requested, maps = statistic_files(run.output, over.stat)
-    if "std" in requested:
+    files = MeanFiles.of(run.output, over.stat, force=run.force, table=over.table)
+    if "std" in files.requested:
         raise UsageError("stat", "a free energy over frames has no standard deviation", "give mean,sem",
                          value=over.stat)
-    for path in maps:
-        check_map_format(path)
-    tables = [] if over.table is None else [over.table]
-    files.check([*tables, *maps], run.force)
     structure, molecule = run.structure, ligand_of(name)
     chosen_terms, rows = terms, np.flatnonzero(select(structure, run.options.atoms))
     if len(rows) < len(structure):
@@ -95,20 +88,13 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
     minima = None if over.table is None else minima_and_barriers(
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
         wraps=free_energy.grids["mean"].lattice.wraps(free_energy.cell))
-    maps = [path for path, word in zip(maps, requested, strict=False) if word in free_energy.grids]
-    grids = [free_energy.grids[word] for word in requested if word in free_energy.grids]
-    with files.writing([*tables, *maps], run.force) as temporary:
-        if minima is not None:
-            put_table(_table(minima), temporary[0])
-        for place, grid in zip(temporary[len(tables):], grids, strict=False):
-            put_map(grid, place)
+    written = files.write(free_energy.grids, free_energy.no_error, None if minima is None else _table(minima))
     if free_energy.frames == len(planning.numbers):
         blocks.clear()
     result = FreeEnergyMap(
         molecule=molecule, source=terms.source, grid=free_energy.grids["mean"], sem=free_energy.grids.get("sem"),
         free_energy=free_energy, planning=planning, structure=structure, places=planning.work.parts**3, least=minima,
-        seconds=seconds,
-        files=[*maps, *tables])
+        seconds=seconds, files=written)
     return complete(result, free_energy.frames, len(planning.numbers))
 
 

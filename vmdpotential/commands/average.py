@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from vmdpotential import progress
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like, stated_error
 from vmdpotential.commands.map import MapOutput
+from vmdpotential.commands.means import MeanFiles
 from vmdpotential.commands.options import (
     CompleteSource,
     Fit,
@@ -24,11 +25,10 @@ from vmdpotential.commands.options import (
 )
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import BlockResults
-from vmdpotential.frames.average import STATISTICS, Average, AveragePlan, plan_average
+from vmdpotential.frames.average import Average, AveragePlan, plan_average
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps import MapOptions
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
@@ -38,37 +38,10 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, check_output, result_is_used, warn_unused
+from vmdpotential.parameters import Command, Option, check_output, warn_unused
 from vmdpotential.results import complete, key, part, shown
 
 log = logging.getLogger(__name__)
-
-
-def parse_statistics(text: str) -> list[str]:
-    """Return the statistics of a text such as ``mean,sem``."""
-    return [word.strip() for word in text.split(",")]
-
-
-def statistic_files(output: Path | None, text: str) -> tuple[tuple[str, ...], list[Path]]:
-    """Return the statistics, the mean first, and the files of the first of them, if there is one for the mean.
-
-    For a program that uses the result, the standard error is among them although there may be no file for it.
-    """
-    from vmdpotential.io.maps import map_name
-
-    names = parse_statistics(text)
-    if not set(names) <= set(STATISTICS):
-        raise UsageError("stat", "give some of mean, std (standard deviation) and sem (standard error of the mean), "
-                         "such as mean,sem", value=text)
-    requested = tuple(dict.fromkeys(["mean", *names]))
-    known = tuple(dict.fromkeys([*requested, "sem"])) if result_is_used() else requested
-    if output is None:
-        return known, []
-    name = map_name(output)
-    others = [output.with_name(f"{name}_{word}{output.name[len(name):]}") for word in requested[1:]]
-    if others and files.is_standard(output):
-        raise UsageError("stat", "only the mean can be written to a stream", "name a file as {output}", value=text)
-    return known, [output, *others]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,16 +124,10 @@ def average(
     StoppedError
         When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
-    from vmdpotential.io.maps import MapWriters, check_map_format, is_map, open_map, put_map
-    from vmdpotential.io.maps.mapformat import check_finite
+    from vmdpotential.io.maps import MapWriters, open_map
 
-    path, force = output.output, output.force
-    check_output(path, source.structure, "mean", "mean.dx")
-    chosen, paths = statistic_files(path, stat)
-    names = files.named(paths, output.format, is_map)
-    for each in names:
-        check_map_format(each)
-    files.check(paths, force)
+    check_output(output.output, source.structure, "mean", "mean.dx")
+    files = MeanFiles.of(output.output, stat, output.format, output.force)
     read: list[Structure] = []
 
     def needed(shown: Structure) -> list[Selection]:
@@ -174,33 +141,26 @@ def average(
     assert all_frames is not None
     start = time.perf_counter()
     with progress.clock() as clock:
-        planning = plan_average(structure, all_frames, options, alignment, statistics=chosen,
+        planning = plan_average(structure, all_frames, options, alignment, statistics=files.statistics,
                                 fixed_cell=source.cell is not None, lattice=lattice,
-                                in_slabs=bool(paths) and MapWriters.can_take(names))
+                                in_slabs=bool(files.maps) and MapWriters.can_take(
+                                    [name for _, name in files.maps.values()]))
         if planning.planes:
             if execution.partial:
                 raise UsageError("partial", "a map that does not fit into memory is computed in slabs, each over all "
                                  "frames, so that there is no mean over some frames",
                                  "use {resume}, or a larger {spacing}")
-            outputs = dict(zip(chosen, zip(paths, names, strict=True), strict=False))
-            averaged, runs = _in_slabs(planning, execution, outputs, force)
+            averaged, runs = _in_slabs(planning, execution, files)
         else:
-            runs = [planning.run(execution.with_block_folder(path))]
+            runs = [planning.run(execution.with_block_folder(output.output))]
             averaged = planning.merge(runs[0], execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    if "sem" in parse_statistics(stat) and "sem" not in averaged.grids:
-        log.warning("%s; there is no map of it", averaged.no_error)
-    written = [path for path, word in zip(paths, chosen, strict=False) if word in averaged.grids]
     if planning.planes:
+        written = files.written(averaged.grids, averaged.no_error)
         averaged = replace(averaged, grids={
             word: open_map(path, 0) for word, path in zip(averaged.grids, written, strict=True)})
     else:
-        for each, grid in zip(names, averaged.grids.values(), strict=False):
-            check_map_format(each, grid.lattice)
-            check_finite(each, grid.lattice, grid.values)
-        with files.writing(written, force, names[: len(written)]) as places:
-            for place, grid in zip(places, averaged.grids.values(), strict=False):
-                put_map(grid, place)
+        written = files.write(averaged.grids, averaged.no_error)
     total, numbers = len(planning.numbers), planning.numbers[: averaged.frames]
     if averaged.frames == total:
         for run in runs:
@@ -216,21 +176,21 @@ def average(
     return complete(result, averaged.frames, total)
 
 
-def _in_slabs(planning: AveragePlan, execution: PartialExecution, files_of: Mapping[str, tuple[Path, Path]],
-              force: bool) -> tuple[Average, list[BlockResults]]:
+def _in_slabs(planning: AveragePlan, execution: PartialExecution,
+              files: MeanFiles) -> tuple[Average, list[BlockResults]]:
     """Compute an average that is written slab by slab, and return it with the runs of its slabs."""
     from vmdpotential.frames.slabs import average_in_slabs
     from vmdpotential.io.maps import MapWriters
 
-    path, runs = files_of["mean"][0], []
+    path, runs = files.maps["mean"][0], []
 
     def compute(number: int, part: AveragePlan) -> BlockResults:
         runs.append(part.run(execution.with_block_folder(path.with_name(f"{path.name}.{number}"))))
         return runs[-1]
 
     with contextlib.ExitStack() as stack:
-        writers = {word: stack.enter_context(MapWriters([path], [0], force, [name]))
-                   for word, (path, name) in files_of.items()}
+        writers = {word: stack.enter_context(MapWriters([path], [0], files.force, [name]))
+                   for word, (path, name) in files.maps.items()}
         result = average_in_slabs(planning, compute, writers, path.parent)
         for word, grid in result.grids.items():
             writers[word].finish(grid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.average import FitOptions, parse_statistics, statistic_files
+from vmdpotential.commands.average import FitOptions
 from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like
+from vmdpotential.commands.means import MeanFiles
 from vmdpotential.commands.options import (
     CompleteSource,
     Force,
@@ -31,14 +31,11 @@ from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, plan_density
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, Rows, check_output, warn_unused
-from vmdpotential.results import Columns, complete, hidden, key, part, put_table, shown
-
-log = logging.getLogger(__name__)
+from vmdpotential.results import Columns, complete, hidden, key, part, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +106,7 @@ def density(
     StoppedError
         When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
-    from vmdpotential.io.maps import check_map_format, is_map, put_map
-    from vmdpotential.io.maps.mapformat import check_finite
-
-    of, smear, sites, force = options.of, options.smear, table.sites, output.force
+    of, smear, sites = options.of, options.smear, table.sites
     check_output(output.output, source.structure, "mean", "density.dx")
     if smear and of == "occupancy":
         raise UsageError("smear", "an occupancy is computed from the atoms' radii, without Gaussians",
@@ -124,12 +118,7 @@ def density(
         warn_unused(("site_radius", "site_density"), "no {sites} are written")
     if options.unit != "relative":
         warn_unused(("bulk",), "only the unit relative uses it")
-    chosen, paths = statistic_files(output.output, output.stat)
-    names = files.named(paths, output.format, is_map)
-    for path in names:
-        check_map_format(path)
-    tables = [] if sites is None else [sites]
-    files.check([*tables, *paths], force)
+    files = MeanFiles.of(output.output, output.stat, output.format, output.force, sites)
     over, head, about = TrajectoryOptions(trajectory=trajectory, frames=frames, length_unit=length_unit), [], {}
     structure, all_frames = source.with_frames(over, single=True)
     if of == "charge" or (of == "electrons" and structure.charges is not None):
@@ -143,33 +132,22 @@ def density(
     with progress.clock() as clock:
         planning = plan_density(structure, all_frames, counted, options, alignment=alignment,
                                 fixed_cell=source.cell is not None, lattice=lattice,
-                                statistics=(*chosen, "sem") if sites is not None else chosen)
+                                statistics=(*files.statistics, "sem") if sites is not None else files.statistics)
         run = planning.run(execution.with_block_folder(output.output))
         averaged = planning.merge(run, execution.partial)
     seconds = time.perf_counter() - start - clock.compiling
-    if "sem" in parse_statistics(output.stat) and "sem" not in averaged.grids:
-        log.warning("the standard error has no map, as it is not known")
     maxima = None if sites is None else _sites(planning, averaged, table.site_radius, table.site_density)
-    maps = [averaged.grids[word] for word in chosen if word in averaged.grids]
-    paths, names = ([path for path, word in zip(item, chosen, strict=False) if word in averaged.grids]
-                    for item in (paths, names))
-    for path, grid in zip(names, maps, strict=False):
-        check_map_format(path, grid.lattice)
-        check_finite(path, grid.lattice, grid.values)
-    with files.writing([*tables, *paths], force, [*tables, *names]) as places:
-        if maxima is not None:
-            put_table(_table(maxima, averaged.grids["mean"].unit), places[0])
-        for place, grid in zip(places[len(tables):], maps, strict=False):
-            put_map(grid, place)
+    written = files.write(averaged.grids, averaged.no_error,
+                          None if maxima is None else _table(maxima, averaged.grids["mean"].unit))
     total, numbers = len(planning.numbers), planning.numbers[: averaged.frames]
     if averaged.frames == total:
         run.clear()
-    others = {name: grid for name, grid in averaged.grids.items() if name in chosen}
+    others = {name: grid for name, grid in averaged.grids.items() if name in files.statistics}
     result = DensityMap(
         head=head, charges=about, grid=averaged.grids["mean"], structure=structure, density=averaged, planning=planning,
         std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
         frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
-        cell=None if averaged.cell is None else Cell(averaged.cell), seconds=seconds, files=[*paths, *tables])
+        cell=None if averaged.cell is None else Cell(averaged.cell), seconds=seconds, files=written)
     return complete(result, averaged.frames, total)
 
 
