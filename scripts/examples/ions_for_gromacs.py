@@ -13,8 +13,6 @@ import openmm
 from MDAnalysisTests import datafiles
 
 import vmdpotential as vp
-from vmdpotential.figures.page import Panel, compose, save
-from vmdpotential.io import write_structures
 
 FIELD = Path(datafiles.PDB).parent / "gromacs" / "gromos54a7_edited.ff"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_for_gromacs")
@@ -37,10 +35,10 @@ SOL {water.residue_count}
 structure = vp.read_structure(out / "water.gro", topology=out / "topol.top")
 placed = vp.place_ions(structure, cation="NA", anion="CL", concentration=0.15, naming="gromacs")
 print(placed)
-write_structures(placed.structure, [out / "ions.gro", out / "ions.top"], force=True)
+vp.write_structure(placed.structure, out / "ions.gro", force=True)
+vp.write_structure(placed.structure, out / "ions.top", force=True)
 print((out / "ions.top").read_text().partition("[ molecules ]")[2].strip())
 
-potential = vp.potential_map(placed.structure, atoms="solute", spacing=0.75)
-plane = vp.Plane.across(2, placed.ions[0].position[2])
-page = compose([Panel(potential, plane)], structure=placed.structure, waters=True)
-save(page.figure, out / "ions.png", dpi=200, force=True)
+potential = vp.potential_map(placed.structure, atoms="not water", medium="explicit", spacing=0.75)
+axes = potential.plot(plane=f"z={placed.ions[0].position[2]:g}", structure=placed.structure, waters=True)
+axes.figure.savefig(out / "ions.png", dpi=200, bbox_inches="tight")

@@ -3,18 +3,14 @@
 A solvated protein from psfgen (PDB and PSF with CHARMM's names) gets neutralising ions and 0.15 mol/L of salt. Each ion
 replaces the water with the lowest energy in the potential of the protein and of the ions placed before it. PDB and PSF
 are written for NAMD with the ions' CHARMM names, types, charges and masses, and so are the lines of the configuration
-file that set the periodic cell. The picture shows the potential of the protein and all ions on the plane with most
+file that set the periodic cell. The picture shows the screened potential of the protein and all ions on a plane with
 ions.
 """
 
-import csv
 import sys
 from pathlib import Path
 
-import numpy as np
-
 import vmdpotential as vp
-from vmdpotential.figures.page import Panel, compose, save
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_for_namd")
@@ -27,19 +23,14 @@ print(f"net charge {structure.charges.sum():+.0f} e, then {placed.structure.char
 
 vp.write_structure(placed.structure, out / "ionized.pdb", force=True)
 vp.write_structure(placed.structure, out / "ionized.psf", force=True)
-with (out / "ions.csv").open("w", newline="") as stream:
-    writer = csv.writer(stream)
-    writer.writerow(placed.ions[0].COLUMNS)
-    writer.writerows(ion.row for ion in placed.ions)
+ions = placed.to_dataframe()
+ions.to_csv(out / "ions.csv", index=False)
 
 lines = ["structure ionized.psf", "coordinates ionized.pdb"]
 for n, vector in enumerate(placed.structure.cell.vectors, 1):
     lines.append("cellBasisVector{} {:.4f} {:.4f} {:.4f}".format(n, *vector))
 (out / "ionized.namd").write_text("\n".join(lines) + "\n")
 
-potential = vp.potential_map(placed.structure, atoms="solute", spacing=1.0)
-low, high = np.quantile(structure.positions[vp.select(structure, "protein"), 2], (0.25, 0.75))
-heights = np.array([ion.position[2] for ion in placed.ions if low < ion.position[2] < high])
-plane = vp.Plane.across(2, round(float(heights[np.argmax([(abs(heights - z) < 2).sum() for z in heights])])))
-page = compose([Panel(potential, plane)], structure=placed.structure, slab=4)
-save(page.figure, out / "ions.png", dpi=200, force=True)
+potential = vp.potential_map(placed.structure, atoms="not water", medium="screened", spacing=1.0)
+axes = potential.plot(plane=f"z={ions['z_A'].median():.0f}", structure=placed.structure, slab=4, value_range=(-5, 5))
+axes.figure.savefig(out / "ions.png", dpi=200, bbox_inches="tight")

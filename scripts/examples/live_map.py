@@ -7,13 +7,12 @@ potential at both ends of the swing, and the difference.
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import vmdpotential as vp
-from vmdpotential.figures.page import Panel, compose, save
 from vmdpotential.frames.live import LiveMap
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -33,10 +32,10 @@ for angle in np.deg2rad(np.linspace(-15, 15, 5)):
 seconds = (time.perf_counter() - start) / len(maps)
 print(f"{len(maps)} maps of {live.atoms} atoms by {live.plans} plan, {seconds:.3f} s each")
 
-first, last = maps[0], maps[-1]
-difference = first.with_values(last.values - first.values)
-difference = replace(difference, provenance=replace(difference.provenance, quantity="difference of potentials"))
-plane = vp.Plane.across(2, round(float(middle[2])))
-page = compose([Panel(first, plane, "−15 degrees"), Panel(last, plane, "+15 degrees"),
-                Panel(difference, plane, "difference")], width=183)
-save(page.figure, out / "swing.png", dpi=150, force=True)
+shown = {"−15 degrees": maps[0], "+15 degrees": maps[-1], "difference": maps[-1] - maps[0]}
+figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+for panel, (title, grid) in zip(panels, shown.items(), strict=True):
+    image = vp.draw_slice(panel, grid, f"z={middle[2]:.0f}", value_range=(-500, 500))
+    panel.set_title(title)
+figure.colorbar(image, ax=panels, label=f"potential ({maps[0].unit})")
+figure.savefig(out / "swing.png", dpi=150)

@@ -6,8 +6,8 @@ of lipids and water. The middle of the lipids is at 0, and the mean potential of
 The charges have to be those that the frame was simulated with: the potential of a membrane is a small difference of the
 large contributions of lipids and water, which cancel only if water was oriented by the same charges. Here they are
 those of Amber's force fields, from OpenMM. One frame also fluctuates by some tenths of a volt: for a result, give
-`profile` a `vp.Trajectory(path, len(structure))` (XTC, DCD ...), whose blocks then yield standard errors. Charges are
-Gaussians of 1 A, so that the curves of one frame are smooth.
+`profile` a trajectory as the second argument, whose blocks then yield standard errors. Charges are Gaussians of 1 A, so
+that the curves of one frame are smooth.
 """
 
 import sys
@@ -16,9 +16,6 @@ from pathlib import Path
 import openmm.app
 
 import vmdpotential as vp
-from vmdpotential.figures.page import save
-from vmdpotential.figures.profiles import profiles
-from vmdpotential.frames.profile import profile
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/membrane_profile")
 out.mkdir(parents=True, exist_ok=True)
@@ -26,11 +23,9 @@ out.mkdir(parents=True, exist_ok=True)
 file = openmm.app.PDBFile(str(Path(openmm.__file__).parent / "app" / "data" / "POPC.pdb"))
 force_field = openmm.app.ForceField("amber14-all.xml", "amber14/tip3p.xml")
 bilayer = vp.Structure.from_openmm(file.topology, file.positions, force_field.createSystem(file.topology))
-groups = {name: vp.select(bilayer, name) for name in ("lipid", "water")}
-result = profile(bilayer, center=groups["lipid"], zero=groups["water"], sources=groups, smear=1.0)
-middle = result.values[0, 2][abs(result.z) < 5].mean()
-print(f"in this frame the middle of the membrane is at {middle:+.2f} {result.unit} against water")
-
-labels = ("Charge density (e/Å³)", "Field (V/Å)", f"Potential ({result.unit})")
-drawn = profiles(result.z, result.names, result.values, result.errors, labels)
-save(drawn, out / "profile.png", dpi=200, force=True)
+profile = vp.profile(bilayer, center="lipid", zero="water", from_=("lipid", "water"), smear=1.0,
+                     figure=out / "profile.png", force=True)
+print(*profile.lines, sep="\n")
+table = profile.to_dataframe()
+middle = table[abs(table["z (A)"]) < 5]["potential (V)"].mean()
+print(f"in this frame the middle of the membrane is at {middle:+.2f} V against water")

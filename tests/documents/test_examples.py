@@ -1,7 +1,9 @@
 """The worked examples run, and draw pictures, which scripts/docs shows; nothing of them is warned of."""
 
+import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,15 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "scripts" / "examples").glob("*.py"))
+
+
+def test_examples_use_what_the_reference_describes():
+    """Readers copy them."""
+    pages = runpy.run_path(str(ROOT / "scripts" / "site" / "pages.py"))
+    for script in EXAMPLES:
+        for node in ast.walk(ast.parse(script.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("vmdpotential"):
+                assert {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & {*pages["modules"]()}
 
 
 @pytest.mark.slow
