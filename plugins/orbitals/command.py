@@ -37,7 +37,7 @@ class OrbitalOutput:
         "map file to write: .cube, .dx, .mrc, .npz ...", short="o", viewer=False, written=True, suffix=".cube")] = None
     atoms: Annotated[Path | None, Option(
         "structure file to write, with the nuclei of the molecule: .pdb, .cif, .gro",
-        viewer=False, written=True)] = None
+        viewer=False, written=True, heading="output")] = None
     force: Force = False
 
 
@@ -50,7 +50,7 @@ class OrbitalPotential:
     potential_unit: Annotated[str, Option(
         "unit of the potential", choices=POTENTIAL_UNITS, heading="quantum chemistry")] = "kT/e"
     temperature: Annotated[float, Option(
-        "temperature of kT in the unit kT/e", unit="K", above=0, high=1e4)] = DEFAULT_TEMPERATURE
+        "temperature of kT in the unit kT/e", unit="K", above=0, high=1e4, heading="medium")] = DEFAULT_TEMPERATURE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,8 @@ class OrbitalGrid(GridOptions):
 
     spacing: Annotated[float, Option(
         "distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.2
-    padding: Annotated[float, Option("margin of the grid around the nuclei", unit="A", low=0, high=1000)] = 4.0
+    padding: Annotated[float, Option(
+        "margin of the grid around the nuclei", unit="A", low=0, high=1000, heading="grid")] = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,8 @@ class OrbitalValues:
 
     engine: Engine = "auto"
     unit: Annotated[str, Option(
-        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS)] = "A"
+        "unit of length in the values: A^-3/2 and e/A^3, or bohr^-3/2 and e/bohr^3", choices=LENGTHS,
+        heading="output")] = "A"
 
 
 def orbital_(

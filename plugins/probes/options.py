@@ -35,15 +35,16 @@ class ProbeOptions:
         "atoms around which the grid is placed. Unless given, the grid of probe atoms is around the atoms that "
         "interact with them; that of a molecule covers the whole periodic cell, or with a padding surrounds the fitted "
         "atoms",
-        metavar="SEL", selection=True)] = ""
+        metavar="SEL", selection=True, heading="grid")] = ""
     spacing: Annotated[float | None, Option(
         "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
         high=100, front=True)] = None
     padding: Annotated[float | None, Option(
         "margin of the grid around these atoms; 4 A unless given, or 5 A around the fitted atoms in an open boundary",
-        unit="A", low=0, high=1000)] = None
+        unit="A", low=0, high=1000, heading="grid")] = None
     cutoff: Annotated[float, Option(
-        "cutoff of the Lennard-Jones energy; AutoDock's types always have 8 A", unit="A", low=3, high=50)] = 12.0
+        "cutoff of the Lennard-Jones energy; AutoDock's types always have 8 A", unit="A", low=3, high=50,
+        heading="method and accuracy")] = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,17 +55,18 @@ class InsertionOptions:
     boundary: Annotated[str, Option(
         "boundary for a molecule over frames: open (no images) or periodic (all images); auto is periodic if the atoms "
         "fill the cell",
-        choices=("auto", "open", "periodic"))] = "auto"
+        choices=("auto", "open", "periodic"), heading="method and accuracy")] = "auto"
     orientations: Annotated[int, Option(
         "number of evenly spread orientations of a molecule at each point; half of them for symmetric linear molecules",
         low=1, high=10000, heading="method and accuracy")] = 12
     places: Annotated[int, Option(
         "insertion points along each edge of the box around a grid point (2 means 8)", low=1, high=10,
         heading="method and accuracy")] = 2
-    temperature: Annotated[float, Option("temperature of the frames", unit="K", above=0, high=1e4)] = 298.15
+    temperature: Annotated[float, Option(
+        "temperature of the frames", unit="K", above=0, high=1e4, heading="medium")] = 298.15
     stat: Annotated[str, Option(
         "statistics to write for a molecule: mean is the free energy, and sem its standard error, in a further file",
-        metavar="mean,sem")] = "mean"
+        metavar="mean,sem", heading="trajectory")] = "mean"
 
 
 @dataclass(frozen=True, kw_only=True)

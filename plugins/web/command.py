@@ -37,7 +37,7 @@ class _Files:
         "map files", positional=True, metavar="MAP", front=True)] = ()
     topology: Annotated[Path | None, Option(
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
-        metavar="FILE")] = None
+        metavar="FILE", heading="structure and charges")] = None
     medium: Annotated[str | None, Option(
         f"{MEDIUM_HELP}{DEFAULT_MEDIUM}; no computes no potential, as if there are maps",
         choices=(*MEDIA, "no"), front=True)] = None
@@ -64,22 +64,24 @@ class ShownOptions:
 
     atoms: Annotated[str, Option(
         "atoms to show: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
-        selection=True)] = "solute"
+        selection=True, heading="output")] = "solute"
     level: Annotated[float | None, Option(
         "initial level of both isosurfaces (positive and negative), in the map's unit; unless given, they enclose a "
         "tenth of the map",
         above=0, front=True, aliases=("isovalue",))] = None
-    cavities: Annotated[bool, Option("also show the surfaces of closed cavities inside the molecule")] = False
+    cavities: Annotated[bool, Option(
+        "also show the surfaces of closed cavities inside the molecule", heading="surface")] = False
     plane: Annotated[tuple[str, ...], Option(
         "planes perpendicular to x, y or z, coloured by the first map, in a scene of Mol*, such as z=12.5; a page has "
-        "a slider", metavar="x=|y=|z=...")] = ()
-    title: Annotated[str | None, Option("title of the page; unless given, that of the structure")] = None
+        "a slider", metavar="x=|y=|z=...", heading="figure")] = ()
+    title: Annotated[str | None, Option(
+        "title of the page; unless given, that of the structure", heading="figure")] = None
     margin: Annotated[float, Option(
-        "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4)] = 10.0
+        "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4,
+        heading="figure")] = 10.0
     points: Annotated[int, Option(
         "largest number of grid points of a map; larger maps are thinned by interpolation", low=1000, high=100_000_000,
-        aliases=("max_points",),
-    )] = 2_000_000
+        aliases=("max_points",), heading="figure")] = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +89,12 @@ class PageOutput:
     """The output file, and the viewer script of a page."""
 
     viewer_script: Annotated[Path | None, Option(
-        "3Dmol.js, or the folder of its npm package, if it is not found automatically", viewer=False)] = None
+        "3Dmol.js, or the folder of its npm package, if it is not found automatically", viewer=False,
+        heading="figure")] = None
     output: Annotated[Path | None, Option(
         "page to write, .html, or scene of Mol*, .mvsx; - is standard output", short="o", metavar="FILE", written=True,
         suffix=".html", front=True)] = None
-    force: Annotated[bool, Option("replace a file that exists", viewer=False)] = False
+    force: Annotated[bool, Option("replace a file that exists", viewer=False, heading="output")] = False
 
     def check(self) -> None:
         """Raise an error for an output file that cannot be written, exists or has another format, or a missing script.
@@ -117,7 +120,7 @@ def view(
     source: ViewSource,
     ions: Annotated[Path | Placement | None, Option(
         "table of ions with their energies, as ionize writes it; ions of the structure are listed in any case",
-        metavar="CSV")] = None,
+        metavar="CSV", heading="ions")] = None,
     shown: ShownOptions = ShownOptions(),
     written: PageOutput = PageOutput(),
 ) -> ViewedPage:

@@ -61,7 +61,7 @@ class FitOptions:
     fit: Fit = "auto"
     motion: Annotated[str, Option(
         "motion that fits the atoms: auto rotates in an open boundary and only translates in a periodic cell",
-        choices=("auto", "translation", "rotation"))] = "auto"
+        choices=("auto", "translation", "rotation"), heading="trajectory")] = "auto"
 
     def alignment(self, structure: Structure) -> dict[str, Any]:
         """Return the parameters of :meth:`vmdpotential.frames.whole.Alignment.of`.

@@ -54,13 +54,14 @@ class BatchOptions:
         written=True)]
     format: Annotated[Suffixes, Option(
         "format of the results, as the suffix of the command's output, such as npz; several for commands that write "
-        "several files", metavar="SUFFIX")] = ()
+        "several files", metavar="SUFFIX", heading="output")] = ()
     workers: Annotated[int | None, Option(
-        "number of processes on this machine; one for each processor unless given", low=1, high=4096)] = None
+        "number of processes on this machine; one for each processor unless given", low=1, high=4096,
+        heading="execution")] = None
     scheduler: Annotated[str, Option(
         "address of a Dask scheduler whose workers compute the inputs; without TLS, anyone who can connect to a Dask "
-        "cluster can run code on it with your account", metavar="ADDRESS")] = ""
-    resume: Annotated[bool, Option("keep the results of an earlier run in the same folder")] = True
+        "cluster can run code on it with your account", metavar="ADDRESS", heading="execution")] = ""
+    resume: Annotated[bool, Option("keep the results of an earlier run in the same folder", heading="execution")] = True
     force: Force = False
 
 

@@ -25,33 +25,39 @@ T = TypeVar("T")
 class Sample:
     """Size of the timed system, and accuracy of its map."""
 
-    box: Annotated[float, Option("edge length of the cubic box of water", unit="A", low=10, high=500)] = 100.0
-    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.1, high=10)] = 0.5
-    cutoff: Annotated[float, Option("cutoff of the method cutoff", unit="A", low=1, high=100)] = 12.0
+    box: Annotated[float, Option(
+        "edge length of the cubic box of water", unit="A", low=10, high=500, heading="benchmark")] = 100.0
+    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.1, high=10, heading="grid")] = 0.5
+    cutoff: Annotated[float, Option(
+        "cutoff of the method cutoff", unit="A", low=1, high=100, heading="method and accuracy")] = 12.0
     tolerance: Annotated[float, Option(
-        "tolerance of the methods pme and msm, as in the command map", low=1e-6, high=0.1)] = 1e-4
+        "tolerance of the methods pme and msm, as in the command map", low=1e-6, high=0.1,
+        heading="method and accuracy")] = 1e-4
     boundary: Annotated[str, Option(
-        "boundary of the methods cutoff, pme and msm", choices=("open", "periodic"))] = "open"
+        "boundary of the methods cutoff, pme and msm", choices=("open", "periodic"),
+        heading="method and accuracy")] = "open"
 
 
 def benchmark(
     engine: Annotated[str, Option(
         "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=lambda: ("auto",
-        *registry.available("engine")))] = "auto",
+        *registry.available("engine")), heading="execution")] = "auto",
     method: Annotated[str, Option(
         "summation method to time",
-        choices=lambda: registry.available("method"))] = "cutoff",
-    precision: Annotated[str, Option("floating-point precision of the sums", choices=PRECISIONS)] = "single",
+        choices=lambda: registry.available("method"), heading="method and accuracy")] = "cutoff",
+    precision: Annotated[str, Option(
+        "floating-point precision of the sums", choices=PRECISIONS, heading="method and accuracy")] = "single",
     sample: Sample = Sample(),
-    repeats: Annotated[int, Option("number of timed runs, of which the median counts", low=1, high=1000)] = 5,
+    repeats: Annotated[int, Option(
+        "number of timed runs, of which the median counts", low=1, high=1000, heading="benchmark")] = 5,
     pairs: Annotated[str, Option(
         "time pair forces instead of a map: Lennard-Jones with a reaction field (rf) or Ewald's real-space part "
         "(ewald), gravity, gravity with jerks, or Lennard-Jones and Coulomb of all pairs",
-        choices=lambda: ("none", *registry.available("pair-benchmark")))] = "none",
+        choices=lambda: ("none", *registry.available("pair-benchmark")), heading="benchmark")] = "none",
     drift: Annotated[float, Option(
         "accepted energy drift of a pair list that is kept for 10 steps of 2 fs, which sets its buffer; 0 for no "
         "buffer",
-        unit="kT/ns/atom", low=0, high=1e3)] = 0.0,
+        unit="kT/ns/atom", low=0, high=1e3, heading="benchmark")] = 0.0,
 ) -> Result:
     """Time a map of a box of random water molecules on this machine, or the forces of its pairs.
 

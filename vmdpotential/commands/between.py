@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 BetweenOption = Annotated[tuple[str, ...], Option(
     "one or more pairs of selections, which are evaluated once, on the structure", metavar="SEL",
-    selection=True)]
+    selection=True, heading="ions")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,10 @@ class ParameterOptions:
     parameters: Annotated[tuple[Path, ...], Option(
         "files of Lennard-Jones parameters, if no topology has them: CHARMM's .prm and .str, or OpenMM's .xml (force "
         "fields, also by the names of those that come with OpenMM, or a whole System)", metavar="FILE",
-        bundled=True)] = ()
+        bundled=True, heading="structure and charges")] = ()
     allow_scripts: Annotated[bool, Option(
         "run the Python code in OpenMM force fields given as parameters (<Script>); it runs with your permissions, so "
-        "use only files that you trust")] = False
+        "use only files that you trust", heading="structure and charges")] = False
 
     def terms(self, structure: Structure) -> Nonbonded:
         """Return the Lennard-Jones parameters of a structure's atoms."""

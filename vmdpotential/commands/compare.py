@@ -40,9 +40,10 @@ def compare(
         "map of the difference to write, first minus second: .dx, .mrc, .npz ...", short="o", viewer=False,
         written=True)] = None,
     figure: Annotated[Path | None, Option(
-        "figure of both maps and their difference: .png, .pdf or .svg", viewer=False, written=True)] = None,
+        "figure of both maps and their difference: .png, .pdf or .svg", viewer=False, written=True,
+        heading="main options")] = None,
     unit_of_file: UnitOfFile = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False)] = False,
+    force: Annotated[bool, Option("replace files that exist", viewer=False, heading="output")] = False,
 ) -> Comparison:
     """Compare two maps: difference, correlation and Hodgkin index.
 

@@ -44,7 +44,8 @@ class DensityFit(FitOptions):
 
     motion: Annotated[str, Option(
         "motion that fits the frames: translation (the same as auto), or rotation, which also rotates the frames, with "
-        "each molecule at its image nearest to the fitted atoms", choices=("auto", "translation", "rotation"))] = "auto"
+        "each molecule at its image nearest to the fitted atoms", choices=("auto", "translation", "rotation"),
+        heading="trajectory")] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +55,13 @@ class SiteOptions:
     sites: Annotated[Path | None, Option(
         "CSV table of the maxima of the density (hydration sites, for water), with the number of atoms around each",
         viewer=False,
-        written=True, metavar="FILE.csv")] = None
+        written=True, metavar="FILE.csv", heading="output")] = None
     site_radius: Annotated[float, Option(
         "radius within which atoms belong to a site, and least distance between two sites", unit="A", above=0,
-        high=20)] = 1.4
+        high=20, heading="output")] = 1.4
     site_density: Annotated[float | None, Option(
-        "least density of a site, in the unit of the map; twice the mean of the map unless given", low=0)] = None
+        "least density of a site, in the unit of the map; twice the mean of the map unless given", low=0,
+        heading="output")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class DensityOutput:
     stat: Annotated[str, Option(
         "statistics to write: mean, std (standard deviation over the frames) and sem (standard error of the mean); the "
         "mean is always written, std and sem to files named OUTPUT_std and OUTPUT_sem",
-        metavar="mean,std,sem")] = "mean"
+        metavar="mean,std,sem", heading="trajectory")] = "mean"
     output: Annotated[Path | None, Option(
         "map file of the mean: .dx, .mrc, .cube, .npz ...", short="o", viewer=False, written=True,
         suffix=".npz")] = None

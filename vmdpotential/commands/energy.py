@@ -93,14 +93,17 @@ class SolventOptions:
 
     solvent: Annotated[str, Option(
         "also compute the electrostatic energy in a continuum of water and salt, 0.15 M unless {set} (pb, the "
-        "Poisson-Boltzmann equation), with the desolvation of both selections", choices=("none", "pb"))] = "none"
+        "Poisson-Boltzmann equation), with the desolvation of both selections", choices=("none", "pb"),
+        heading="medium")] = "none"
     radii: Annotated[str, Option(
         "atomic radii in the continuum: auto for those of the file, or a named set",
-        choices=("auto", *SETS))] = "auto"
-    spacing: Annotated[float, Option("grid spacing of the continuum", unit="A", low=0.05, high=2.0)] = 0.5
+        choices=("auto", *SETS), heading="medium")] = "auto"
+    spacing: Annotated[float, Option(
+        "grid spacing of the continuum", unit="A", low=0.05, high=2.0, heading="grid")] = 0.5
     solution: Annotated[Mapping[str, float] | None, Option(
         "parameters of the continuum, such as salt=0.1,inside=4; also its ions by name and molarity, such as "
-        "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
+        "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers,
+        heading="method and accuracy")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +117,7 @@ class EnergyOutput(TableOutput):
         viewer=False, written=True)] = None
     figure: Annotated[Path | None, Option(
         "figure of the residues with the largest energies: .png, .pdf or .svg; only for the rows residue", viewer=False,
-        written=True)] = None
+        written=True, heading="main options")] = None
 
 
 def energy(

@@ -55,10 +55,11 @@ class SiteOptions:
         " each bond, from the first to the second",
         metavar="SEL", front=True, selection=True)] = ()
     points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
-        "file of points, with a line x,y,z (A) for each point, optionally followed by a name", metavar="FILE")] = None
+        "file of points, with a line x,y,z (A) for each point, optionally followed by a name", metavar="FILE",
+        heading="sites")] = None
     fit: Annotated[str | None, Option(
         "selection that the points follow by translation and rotation, from the structure to each frame; unless given, "
-        "the points are fixed in space", metavar="SEL", selection=True)] = None
+        "the points are fixed in space", metavar="SEL", selection=True, heading="trajectory")] = None
 
     def check(self) -> None:
         """Raise an error for options that contradict each other."""
@@ -102,7 +103,8 @@ class FieldOutput(TableOutput):
         short="o",
         viewer=False, written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option(
-        "figure of the values over the frames: .png, .pdf or .svg", viewer=False, written=True)] = None
+        "figure of the values over the frames: .png, .pdf or .svg", viewer=False, written=True,
+        heading="main options")] = None
 
 
 def field(
@@ -113,7 +115,7 @@ def field(
         "selections whose contributions are reported separately, such as protein, water and ions", metavar="SEL",
         front=True, selection=True)] = (),
     options: FieldOptions = FieldOptions(),
-    field_unit: Annotated[str, Option("unit of the field", choices=tuple(FIELD_UNITS))] = "V/A",
+    field_unit: Annotated[str, Option("unit of the field", choices=tuple(FIELD_UNITS), heading="output")] = "V/A",
     execution: Execution = Execution(),
     output: FieldOutput = FieldOutput(),
 ) -> Field:

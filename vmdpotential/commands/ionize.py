@@ -43,7 +43,8 @@ def parse_templates(text: str) -> dict[str, Path]:
 class SolvatedSource(ChargedSource):
     """A structure with charges and waters."""
 
-    structure: Annotated[Path | Structure, Option("structure file of a solvated system", positional=True)]
+    structure: Annotated[Path | Structure, Option(
+        "structure file of a solvated system", positional=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class IonOutput:
         "structure and topology files to write, in the formats of their suffixes; - is standard output", short="o",
         viewer=False, written=True, suffix=".pdb")] = ()
     table: Annotated[Path | None, Option(
-        "CSV file with every ion's site, distances and energy", viewer=False, written=True)] = None
+        "CSV file with every ion's site, distances and energy", viewer=False, written=True, heading="output")] = None
     format: Format = ""
     force: Force = False
 
@@ -64,16 +65,18 @@ def ionize(
     options: IonOptions = IonOptions(),
     ion_template: Annotated[Mapping[str, Path] | None, Option(
         "files (MOL2, PQR) with the atoms and charges of ions of several atoms, such as NH4=ammonium.mol2; the name "
-        "can then be used in formulas and other options", metavar="NAME=FILE,...", parse=parse_templates)] = None,
+        "can then be used in formulas and other options", metavar="NAME=FILE,...", parse=parse_templates,
+        heading="structure and charges")] = None,
     replicas: Annotated[int, Option(
         "number of independent placements at random or monte-carlo sites, with the seeds S, S+1 ...; written to "
         "out_1.pdb, out_2.pdb ...",
-        low=1, high=10_000, viewer=False)] = 1,
+        low=1, high=10_000, viewer=False, heading="ions")] = 1,
     parameters: Annotated[tuple[Path, ...], Option(
         "files with Lennard-Jones parameters of ions that the input prmtop lacks, needed to write a prmtop: Amber's "
         "frcmod, OpenMM's .xml, CHARMM's .prm, or a prmtop; for ions of several atoms a prmtop with all their terms",
-        metavar="FILE", viewer=False)] = (),
-    dry_run: Annotated[bool, Option("only report the ions and their sites, and write no file", viewer=False)] = False,
+        metavar="FILE", viewer=False, heading="structure and charges")] = (),
+    dry_run: Annotated[bool, Option(
+        "only report the ions and their sites, and write no file", viewer=False, heading="ions")] = False,
     outputs: IonOutput = IonOutput(),
 ) -> Ionized:
     """Replace waters of a solvated structure by neutralising ions and salt.

@@ -42,7 +42,8 @@ class LiveOptions(MapOptions):
         unit="A", low=0.01, high=100, front=True)] = 1.0
     tolerance: Annotated[float | None, Option(
         "largest rms error of the first map relative to the rms potential, at all test points and at those far from "
-        "charges; exact methods and the method pb ignore it", low=LEAST_TOLERANCE, high=0.1)] = 1e-3
+        "charges; exact methods and the method pb ignore it", low=LEAST_TOLERANCE, high=0.1,
+        heading="method and accuracy")] = 1e-3
 
 
 def live(

@@ -35,11 +35,12 @@ class FrameSource(CompleteSource):
     """A structure with charges, at a frame of a trajectory or of its own file."""
 
     trajectory: Annotated[Path | None, Option(
-        "trajectory that provides the coordinates of the structure's atoms", viewer=False, shell=True)] = None
+        "trajectory that provides the coordinates of the structure's atoms", viewer=False, shell=True,
+        heading="main options")] = None
     frame: Annotated[int | None, Option(
         "number of the frame of the trajectory, or of the model of the structure file, counted from 0, or from the end "
         "as -1, -2 ...; the first unless given",
-        viewer=False)] = None
+        viewer=False, heading="trajectory")] = None
     length_unit: LengthUnitInShell = None
 
     def read(self) -> Structure:
@@ -68,7 +69,7 @@ class MapOutput:
         short="o", viewer=False, written=True, suffix=".npz")] = None
     field: Annotated[Path | None, Option(
         "file of the electric field to write (V/A): one .npz, or in another map format three files, whose names end in "
-        "_x, _y and _z", viewer=False, written=True)] = None
+        "_x, _y and _z", viewer=False, written=True, heading="output")] = None
     format: Format = ""
     force: Force = False
 

@@ -35,62 +35,65 @@ log = logging.getLogger(__name__)
 ForceField = Annotated[str, Option(
     "force field whose residue templates give charges if no topology does; auto is the one that fits most atoms of the "
     "whole structure, then the one whose names the file has, then amber14 if atoms are added and else charmm36",
-    choices=("auto", *FORCE_FIELDS))]
+    choices=("auto", *FORCE_FIELDS), heading="structure and charges")]
 Water = Annotated[str, Option(
     "water model whose charges are given to waters that have none; auto decides by residue name and number of sites",
-    choices=CHOICES)]
+    choices=CHOICES, heading="structure and charges")]
 CellOption = Annotated[Cell | None, Option(
     "periodic cell that replaces that of the file: three lengths, or these and three angles, or an XSC file",
     unit="A, degrees",
-    metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell)]
+    metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell, heading="structure and charges")]
 Charges = Annotated[tuple[Path, ...], Option(
     "files with charges of residues without a template (ligands), matched by residue and atom names: .itp, an OpenMM "
     "force field (.xml), a table residue,atom,charge (.csv), or .mol2 and .sdf, which also define missing hydrogens; "
     "or an OpenMM System (.xml) with the charges of all atoms, in their order",
-    metavar="FILE")]
+    metavar="FILE", heading="structure and charges")]
 Index = Annotated[Path | None, Option(
     "GROMACS index file, whose groups can be selected: group NAME, or group \"A NAME\" if the name contains spaces",
     viewer=False,
-    metavar="FILE.ndx")]
+    metavar="FILE.ndx", heading="structure and charges")]
 Prepare = Annotated[str, Option(
     "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; with never, missing "
-    "atoms are an error", choices=("auto", "never"))]
-Ph = Annotated[float, Option("pH that determines the protonation states of added hydrogens", low=-2, high=16)]
+    "atoms are an error", choices=("auto", "never"), heading="structure and charges")]
+Ph = Annotated[float, Option(
+    "pH that determines the protonation states of added hydrogens", low=-2, high=16, heading="structure and charges")]
 Pka = Annotated[str, Option(
     "source of the pKa values that determine protonation: model compounds (model), or a calculation for this structure "
     "by PROPKA (propka)",
-    choices=("model", "propka"))]
+    choices=("model", "propka"), heading="structure and charges")]
 Assembly = Annotated[str, Option(
     "biological assembly to build, such as 1, by the operators in the structure file; entry.cif:1 uses those in "
-    "another file", metavar="[FILE:]NAME")]
+    "another file", metavar="[FILE:]NAME", heading="structure and charges")]
 Expand = Annotated[str, Option(
     "cell expands the asymmetric unit of a crystal to its whole cell, by the operators of the space group",
-    choices=("no", "cell"))]
+    choices=("no", "cell"), heading="structure and charges")]
 UnitOfFile = Annotated[str | None, Option(
     "unit of a map whose file states none, such as a cube file of another program",
     choices=(*POTENTIAL_UNITS, "hartree/e"),
-    viewer=False)]
+    viewer=False, heading="output")]
 Like = Annotated[Path | None, Option(
-    "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP")]
-LikeGrid = Annotated[Path | Grid | None, Option("map whose grid is used instead of spacing and padding", metavar="MAP")]
+    "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP", heading="grid")]
+LikeGrid = Annotated[Path | Grid | None, Option(
+    "map whose grid is used instead of spacing and padding", metavar="MAP", heading="grid")]
 Fit = Annotated[str, Option(
     "atoms to fit onto their positions in the structure: auto (protein and nucleic acids, else lipids), none, or a "
-    "selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"))]
+    "selection", metavar="auto|none|SEL", selection=True, words=("auto", "none"), heading="trajectory")]
 FramesFile = Annotated[Path | Frames, Option(
     "trajectory of the structure's atoms: XTC, TRR, DCD, NetCDF, H5MD, PDB with several models ...",
     positional=True, viewer=False)]
 Format = Annotated[str, Option(
-    "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX")]
+    "format of an output whose name has no suffix (-, a pipe): dx, npz, pdb ...", viewer=False, metavar="SUFFIX",
+    heading="output")]
 FramesOption = Annotated[slice | None, Option(
     "frames to use, counted from 0, as begin:end:step without the frame end itself; all unless given",
     parse=parse_frames,
     metavar="B:E:S", viewer=False, front=True)]
 _length_unit = Option("unit of lengths in a trajectory whose file states none (H5MD, NetCDF, LAMMPS, GSD)",
-                      choices=tuple(LENGTH_UNITS), viewer=False)
+                      choices=tuple(LENGTH_UNITS), viewer=False, heading="trajectory")
 LengthUnit = Annotated[str | None, _length_unit]
 #: Where no viewer offers the trajectory, either.
 LengthUnitInShell = Annotated[str | None, replace(_length_unit, shell=True)]
-Force = Annotated[bool, Option("replace files that exist", viewer=False)]
+Force = Annotated[bool, Option("replace files that exist", viewer=False, heading="output")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +135,8 @@ class _Files:
     structure: Annotated[Path | Structure, Option(
         "structure file, or a topology if a trajectory provides the coordinates", positional=True)]
     topology: Annotated[Path | None, Option(
-        "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False)] = None
+        "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False,
+        heading="structure and charges")] = None
     cell: CellOption = None
     index: Index = None
 
@@ -314,7 +318,7 @@ class TableOutput:
     output: Annotated[Path | None, Option(
         "CSV file of the curves; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None
     figure: Annotated[Path | None, Option(
-        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True)] = None
+        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
     force: Force = False
 
     @property

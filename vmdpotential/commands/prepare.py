@@ -30,12 +30,13 @@ def prepare(
     pka: Pka = "model",
     templates: TemplateOptions = TemplateOptions(),
     leave_out: Annotated[tuple[str, ...], Option(
-        "residues to leave out, by name, such as UNK, or by name and number, such as ALA617", metavar="NAME")] = (),
-    radii: Annotated[str, Option("set of atomic radii", choices=SETS)] = "mbondi2",
+        "residues to leave out, by name, such as UNK, or by name and number, such as ALA617", metavar="NAME",
+        heading="structure and charges")] = (),
+    radii: Annotated[str, Option("set of atomic radii", choices=SETS, heading="medium")] = "mbondi2",
     symmetry: CopyOptions = CopyOptions(),
     prepare: Annotated[str, Option(
         "auto adds missing atoms; never adds none, and writes the structure, its assembly or its cell unchanged",
-        choices=("auto", "never"))] = "auto",
+        choices=("auto", "never"), heading="structure and charges")] = "auto",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr (atoms with charges and radii), .pdb, .cif or .gro (atoms), .csv (table of all "
         "residues); unless given, only the report is printed",

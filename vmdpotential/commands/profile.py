@@ -51,13 +51,14 @@ def profile(
         front=True, selection=True)] = (),
     center: Annotated[str | None, Option(
         "selection whose centre is moved to 0 in every frame, so that its drift does not blur the mean",
-        metavar="SEL", selection=True)] = None,
+        metavar="SEL", selection=True, heading="sites")] = None,
     zero: Annotated[str, Option(
         "where the potential is 0: the mean over the cell (mean), the left edge (left), or the mean over a selection "
-        "such as water, weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS)] = "mean",
+        "such as water, weighted by its density", metavar="mean|left|SEL", selection=True, words=_ZEROS,
+        heading="sites")] = "mean",
     integral: Annotated[bool, Option(
         "also compute the potential by double integration of the charge density from the left edge, as gmx potential "
-        "does")] = False,
+        "does", heading="figure")] = False,
     options: ProfileOptions = ProfileOptions(),
     execution: Execution = Execution(),
     output: TableOutput = TableOutput(),

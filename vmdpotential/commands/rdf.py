@@ -40,7 +40,7 @@ def rdf(
         "number of distance bins, of equal width", low=1, high=100_000, front=True)] = 150,
     exclude: Annotated[str, Option(
         "pairs of atoms to leave out: none, those within a residue, or those up to three bonds apart (bonded)",
-        choices=("none", "residue", "bonded"))] = "none",
+        choices=("none", "residue", "bonded"), heading="sites")] = "none",
     engine: Engine = "auto",
     execution: PartialExecution = PartialExecution(),
     output: TableOutput = TableOutput(),

@@ -58,14 +58,14 @@ class PlaneOptions:
         "perpendicular to z", unit="A",
         metavar="z=0", front=True)] = ()
     normal: Annotated[Vector | None, Option(
-        "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C")] = None
+        "normal of an oblique plane, such as 1,1,0", parse=_vector, metavar="A,B,C", heading="figure")] = None
     point: Annotated[Vector | None, Option(
         "point on the oblique plane; the middle of the map unless given", unit="A", parse=_vector,
-        metavar="X,Y,Z")] = None
+        metavar="X,Y,Z", heading="figure")] = None
     profile: Annotated[str | None, Option(
         "plot the mean over planes perpendicular to this axis, which is noisy for point charges (the command profile "
         "computes smooth curves)",
-        choices=("x", "y", "z"))] = None
+        choices=("x", "y", "z"), heading="figure")] = None
 
     def check(self) -> None:
         """Raise UsageError for a point without a normal."""
@@ -92,9 +92,10 @@ class AtomsOptions:
         "structure whose atoms near the plane are drawn on top", metavar="FILE", front=True)] = None
     topology: Annotated[Path | None, Option(
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
-        metavar="FILE")] = None
-    slab: Annotated[float, Option("thickness of the layer of atoms that is drawn", unit="A", above=0)] = 3.0
-    waters: Annotated[bool, Option("also draw waters, without their virtual sites")] = False
+        metavar="FILE", heading="structure and charges")] = None
+    slab: Annotated[float, Option(
+        "thickness of the layer of atoms that is drawn", unit="A", above=0, heading="figure")] = 3.0
+    waters: Annotated[bool, Option("also draw waters, without their virtual sites", heading="figure")] = False
 
     def check(self) -> None:
         """Raise UsageError for a topology without a structure."""
@@ -122,12 +123,13 @@ class StyleOptions:
         aliases=("color_range",))] = None
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
-        low=0, high=50)] = 0
+        low=0, high=50, heading="figure")] = 0
     label: Annotated[str | None, Option(
-        "label of the colour bar; unless given, the quantity and its unit", metavar="TEXT")] = None
+        "label of the colour bar; unless given, the quantity and its unit", metavar="TEXT", heading="figure")] = None
     width: Annotated[str, Option(
-        "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM")] = "single"
-    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400)] = 600
+        "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM",
+        heading="figure")] = "single"
+    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400, heading="figure")] = 600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +141,7 @@ class FigureOutput:
         suffix=".png", front=True)] = None
     format: Annotated[str, Option(
         "format of an output whose name has no suffix (-, a pipe): png, pdf or svg",
-        viewer=False, metavar="SUFFIX")] = ""
+        viewer=False, metavar="SUFFIX", heading="output")] = ""
     force: Force = False
 
 

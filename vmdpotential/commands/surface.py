@@ -50,15 +50,16 @@ class SurfaceShape:
         choices=KINDS,
         front=True, aliases=("surface_type",))] = "molecular"
     probe: Annotated[float, Option(
-        "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",))] = PROBE
+        "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",), heading="surface")] = PROBE
     outwards: Annotated[float | None, Option(
         "distance outside the surface at which the map is read; unless given, 1.4 (the centres of water molecules in "
-        "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",))] = None
+        "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",),
+        heading="surface")] = None
     mesh_spacing: Annotated[float, Option(
-        "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2)] = 0.3
+        "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2, heading="surface")] = 0.3
     cavities: Annotated[bool, Option(
         "also draw the surfaces of closed cavities, in meshes and figures; the report and the table always have "
-        "them")] = False
+        "them", heading="surface")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +79,11 @@ class SurfaceOutput:
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
         written=True, suffix=".csv")] = ()
-    figure: Annotated[Path | None, Option("figure to write: .png, .pdf or .svg", viewer=False, written=True)] = None
+    figure: Annotated[Path | None, Option(
+        "figure to write: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
     label: Annotated[str | None, Option(
         "label of the figure's colour bar; unless given, the quantity and its unit", viewer=False,
-        metavar="TEXT")] = None
+        metavar="TEXT", heading="figure")] = None
     force: Force = False
 
 
@@ -93,14 +95,15 @@ def surface(
     potential: SurfacePotential = SurfacePotential(),
     shape: SurfaceShape = SurfaceShape(),
     by: Annotated[str, Option(
-        "rows of the table: one for each residue, atom or vertex", choices=("residue", "atom", "vertex"))] = "residue",
+        "rows of the table: one for each residue, atom or vertex", choices=("residue", "atom", "vertex"),
+        heading="surface")] = "residue",
     range: Annotated[Range | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
         "otherwise wide enough for 98 % of the surface",
         parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     view: Annotated[tuple[str, ...], Option(
         "viewing direction of the figure: x, -x, y, -y, z or -z; several become panels",
-        choices=("x", "-x", "y", "-y", "z", "-z"), metavar="AXIS")] = ("z", "-z"),
+        choices=("x", "-x", "y", "-y", "z", "-z"), metavar="AXIS", heading="figure")] = ("z", "-z"),
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:

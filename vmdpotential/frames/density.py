@@ -268,22 +268,24 @@ class DensityOptions(CheckedOptions):
         "counted quantity: number of atoms, mass, charge, electrons (atomic number minus partial charge), or occupancy "
         "(the fraction of frames in which a grid point is within an atom's van der Waals radius)", choices=tuple(UNITS),
         front=True)] = "number"
-    atoms: Annotated[str, Option("atoms that are counted", metavar="SEL", selection=True, front=True)] = "all"
+    atoms: Annotated[str, Option(
+        "atoms that are counted", metavar="SEL", selection=True, front=True)] = "all"
     unit: Annotated[str, Option(
         "unit of the values: 1/A^3 or mol/L of numbers, g/cm^3 of masses, e/A^3 of charges and electrons, or relative "
         "to the mean over the cell",
-        choices=("auto", "1/A^3", "mol/L", "g/cm^3", "e/A^3", "relative", "fraction"))] = "auto"
+        choices=("auto", "1/A^3", "mol/L", "g/cm^3", "e/A^3", "relative", "fraction"), heading="output")] = "auto"
     bulk: Annotated[float | None, Option(
         "reference density of relative values, in 1/A^3, g/cm^3 or e/A^3; the mean over the cell unless given",
-        above=0)] = None
+        above=0, heading="output")] = None
     smear: Annotated[float, Option(
         "standard deviation of the Gaussians by which atoms are spread; 0 counts each atom at its nearest grid point",
-        unit="A", low=0, high=20)] = 0.0
-    spacing: Annotated[float, Option("distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0
+        unit="A", low=0, high=20, heading="method and accuracy")] = 0.0
+    spacing: Annotated[float, Option(
+        "distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0
     padding: Annotated[float | None, Option(
         "margin of the grid around the fitted atoms, or around the counted atoms if none are fitted; unless given, the "
         "grid covers the whole periodic cell, or has a margin of 5 A in an open boundary",
-        unit="A", low=0, high=1000)] = None
+        unit="A", low=0, high=1000, heading="grid")] = None
     boundary: Boundary = "auto"
     engine: Engine = "auto"
 

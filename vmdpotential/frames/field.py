@@ -316,14 +316,15 @@ class FieldOptions(MethodOptions):
 
     exclude: Annotated[str, Option(
         "charges that do not contribute at a site: those of its atom (both atoms of a bond), residue or molecule; auto "
-        "is residue for bonds and atom otherwise", choices=("auto", *EXCLUDED))] = "auto"
+        "is residue for bonds and atom otherwise", choices=("auto", *EXCLUDED), heading="sites")] = "auto"
     boundary: Boundary = "auto"
     unit: Unit = "V"
     tolerance: Annotated[float | None, Option(
         f"largest relative rms error of field and potential, measured in the first frame; {TOLERANCE:g} unless given. "
-        "The method pb then reduces its spacing", low=LEAST_TOLERANCE, high=0.1)] = None
+        "The method pb then reduces its spacing", low=LEAST_TOLERANCE, high=0.1, heading="method and accuracy")] = None
     spacing: Annotated[float, Option(
-        "grid spacing of a continuum (pb), from which values are interpolated", unit="A", low=0.05, high=2.0)] = 0.5
+        "grid spacing of a continuum (pb), from which values are interpolated", unit="A", low=0.05, high=2.0,
+        heading="grid")] = 0.5
     engine: EngineName = "auto"
     sources: Mapping[str, Mask] | None = None
     cell: Cell | None = None

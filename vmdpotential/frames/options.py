@@ -14,13 +14,14 @@ from vmdpotential.parameters import CheckedOptions, Option
 class Execution(CheckedOptions):
     """Options of where blocks of frames are computed, and kept in `folder` (see :func:`.blocks.folder_of`)."""
 
-    resume: Annotated[bool, Option("continue an interrupted run; finished blocks are reused", viewer=False)] = False
+    resume: Annotated[bool, Option(
+        "continue an interrupted run; finished blocks are reused", viewer=False, heading="execution")] = False
     workers: Annotated[int, Option(
         "number of worker processes on this machine; 0 computes in the main process", viewer=False,
-        low=0, high=4096)] = 0
+        low=0, high=4096, heading="execution")] = 0
     scheduler: Annotated[str, Option(
         "address of a Dask scheduler whose workers compute blocks of frames; without TLS, anyone who can connect to a "
-        "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS")] = ""
+        "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS", heading="execution")] = ""
     folder: Path | None = None
 
     def with_block_folder(self, output: Path | None) -> Self:
@@ -44,4 +45,5 @@ class PartialExecution(Execution):
     """Options of :class:`Execution` for tasks whose result may be over a part of the frames."""
 
     partial: Annotated[bool, Option(
-        "when the run is interrupted, write the result of the frames that are done", viewer=False)] = False
+        "when the run is interrupted, write the result of the frames that are done", viewer=False,
+        heading="execution")] = False

@@ -369,15 +369,16 @@ class ProfileOptions(CheckedOptions):
     """All options of a profile, see :func:`profile`."""
 
     spacing: Annotated[float, Option(
-        "largest distance between nodes of the profile", unit="A", above=0, high=100)] = 0.5
+        "largest distance between nodes of the profile", unit="A", above=0, high=100, heading="grid")] = 0.5
     smear: Annotated[float | None, Option(
         "standard deviation of each atom's Gaussian charge; the distance between nodes unless given, 0 for points",
-        unit="A", low=0, high=100)] = None
+        unit="A", low=0, high=100, heading="method and accuracy")] = None
     slab_correction: Annotated[bool, Option(
         "remove the field that conducting (tinfoil) surroundings make in the vacuum next to a slab (Yeh and "
-        "Berkowitz)")] = False
+        "Berkowitz)", heading="method and accuracy")] = False
     unit: Unit = "V"
-    temperature: Annotated[float, Option("temperature of kT in the unit kT/e", unit="K", above=0)] = DEFAULT_TEMPERATURE
+    temperature: Annotated[float, Option(
+        "temperature of kT in the unit kT/e", unit="K", above=0, heading="medium")] = DEFAULT_TEMPERATURE
     axis: int = 2
     center: Mask | None = None
     zero: str | Mask = "mean"

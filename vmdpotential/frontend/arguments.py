@@ -27,32 +27,10 @@ SURFACE, SURFACE_OF = "--tcl-surface", "--surface-of"
 #: Heading of required and often used options, which come first, and of options without another heading.
 MAIN, OTHER = "main options", "other options"
 
-#: Parameters under the main heading, in addition to outputs and those that dialogs show at once.
-OFTEN = ("trajectory", "screened", "figure")
-
-#: Headings in the help of commands with many options, in their order, and the parameters under each. A further name of
-#: a parameter takes precedence over its name.
-HEADINGS = {
-    "structure and charges":
-        "topology cell index assembly expand force_field water charges prepare ph pka parameters allow_scripts "
-        "leave_out ion_template",
-    "ions": "salt count count_existing ions site from_solute between seed sweeps refine keep naming replicas dry_run",
-    "sites": "points exclude center zero",
-    "grid": "spacing padding around like",
-    "medium": "screened dielectric temperature sources solvent radii",
-    "method and accuracy":
-        "method set interaction boundary cutoff algorithm electrostatics smear tolerance precision slab_correction",
-    "surface": "probe kind outwards by mesh_spacing cavities",
-    "trajectory": "trajectory frames frame length_unit fit motion stat",
-    "figure":
-        "plane normal point profile structure slab waters range contours label width dpi view integral level title "
-        "margin max_points viewer_script",
-    "output":
-        "output field table figure sites site_radius site_density unit bulk field_unit unit_of_file format "
-        "atoms force",
-    "benchmark": "box repeats pairs drift",
-    "execution": "engine workers scheduler resume partial",
-}
+#: Headings in the help of commands with many options, in their order; an option with another one declares a heading of
+#: its command, which comes before these.
+HEADINGS = ("structure and charges", "ions", "sites", "grid", "medium", "method and accuracy", "surface", "trajectory",
+            "figure", "output", "benchmark", "execution")
 
 #: Commands with at most this many options list them under one heading.
 FEW = 10
@@ -175,20 +153,18 @@ def summary_of(command: Command) -> tuple[str, bool]:
 
 def headings(command: Command) -> dict[str, list[Parameter]]:
     """Return the parameters of a command under the headings of its help."""
-    under = {name: title for title, names in HEADINGS.items() for name in names.split()}
     options = [parameter for parameter in command.parameters if not parameter.option.positional]
-    of_command = [p.option.heading for p in options if p.option.heading and p.option.heading not in HEADINGS]
-    result: dict[str, list[Parameter]] = {
-        title: [] for title in ("arguments", MAIN, *((*of_command, *HEADINGS) if len(options) > FEW else ()), OTHER)}
+    others = [p.option.heading for p in options if p.option.heading not in (*HEADINGS, "")]
+    many = len(options) > FEW
+    titles = ("arguments", MAIN, *others, *HEADINGS, OTHER) if many else ("arguments", "options")
+    result: dict[str, list[Parameter]] = {title: [] for title in titles}
     for parameter in command.parameters:
         option = parameter.option
-        names = (name for name in (*option.aliases, parameter.name) if name in under)
-        title = (option.heading or under.get(next(names, ""), OTHER)) if len(options) > FEW else MAIN
-        if parameter.required or option.front or option.short or option.positional or parameter.name in OFTEN:
-            title = "arguments" if option.positional else MAIN
-        result[title].append(parameter)
-    return {title if len(options) > FEW or title != MAIN else "options": parameters
-            for title, parameters in result.items() if parameters}
+        title = (option.heading or OTHER) if many else "options"
+        if many and (parameter.required or option.front or option.short):
+            title = MAIN
+        result["arguments" if option.positional else title].append(parameter)
+    return {title: parameters for title, parameters in result.items() if parameters}
 
 
 def _usage(command: Command) -> str:

@@ -63,9 +63,11 @@ class Medium(CheckedOptions):
     """
 
     kind: str = "explicit"
-    dielectric: Annotated[float, Option("relative permittivity", above=0, high=1e6)] = 1.0
-    temperature: Annotated[float, Option("temperature", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
-    salt: Annotated[float | None, Option("concentration of the salt", unit="M", low=0, high=MAX_SALT)] = None
+    dielectric: Annotated[float, Option("relative permittivity", above=0, high=1e6, heading="medium")] = 1.0
+    temperature: Annotated[float, Option(
+        "temperature", unit="K", above=0, high=1e6, heading="medium")] = DEFAULT_TEMPERATURE
+    salt: Annotated[float | None, Option(
+        "concentration of the salt", unit="M", low=0, high=MAX_SALT, heading="ions")] = None
     method: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
 

@@ -57,17 +57,18 @@ def parse_smear(text: str) -> float:
 Boundary = Annotated[str, Option(
     "boundary condition: open (no periodic images) or periodic (all images); auto is periodic if the atoms fill the "
     "cell",
-    choices=("auto", "open", "periodic"))]
+    choices=("auto", "open", "periodic"), heading="method and accuracy")]
 Engine = Annotated[str, Option(
-    "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(choices, "engine"))]
-Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS)]
+    "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(choices, "engine"),
+    heading="execution")]
+Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS, heading="output")]
 Spacing = Annotated[float, Option(
     "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
     unit="A", low=0.01, high=100, front=True)]
 Tolerance = Annotated[float | None, Option(
     "largest rms error relative to the rms potential, at all test points and at those far from charges; 1e-4 unless "
     "given. Exact methods ignore it. If it is given, the method pb refines its grid until the errors outside the "
-    "molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1)]
+    "molecule and at its surface are smaller", low=LEAST_TOLERANCE, high=0.1, heading="method and accuracy")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ class AtomOptions(CheckedOptions):
         metavar="all|solute|protein|SEL", front=True, selection=True)] = None
     sources: Annotated[Selection | None, Option(
         "atoms whose charges contribute in a continuum (pb), where the other atoms are uncharged but part of the "
-        "molecule; all unless given", metavar="SEL", selection=True)] = None
+        "molecule; all unless given", metavar="SEL", selection=True, heading="medium")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ class GridOptions(CheckedOptions):
 
     spacing: Spacing = 0.5
     padding: Annotated[float, Option(
-        "margin of the grid around the atoms, in an open boundary", unit="A", low=0, high=1000)] = 10.0
+        "margin of the grid around the atoms, in an open boundary", unit="A", low=0, high=1000, heading="grid")] = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +103,14 @@ class MediumOptions(CheckedOptions):
         "concentration of a 1:1 salt in the water that surrounds the charges, for the medium screened, or for the "
         "method pb; 0.15 unless given in both. Without {medium}, it implies screened",
         unit="M", low=0, high=MAX_SALT, metavar="SALT",
-        aliases=("ionic_strength",))] = None
+        aliases=("ionic_strength",), heading="main options")] = None
     temperature: Annotated[float, Option(
-        "temperature of the medium, and of kT in the unit kT/e", unit="K", above=0, high=1e6)] = DEFAULT_TEMPERATURE
+        "temperature of the medium, and of kT in the unit kT/e", unit="K", above=0, high=1e6,
+        heading="medium")] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
         f"relative permittivity of the medium; unless given, {WATER:g} with salt or in a continuum, and 1 otherwise",
         above=0,
-        high=1e6, aliases=("dielectric_constant",))] = None
+        high=1e6, aliases=("dielectric_constant",), heading="medium")] = None
     medium: str | Medium | None = None
 
     #: Whether the medium may be one of :data:`MEDIA`, as that of a map.
@@ -125,16 +127,17 @@ class MethodOptions(MediumOptions):
 
     method: Annotated[str, Option(
         "summation method; auto chooses the fastest that keeps the tolerance",
-        choices=partial(choices, "method"), listed=partial(choices, "method", True))] = "auto"
+        choices=partial(choices, "method"), listed=partial(choices, "method", True),
+        heading="method and accuracy")] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of the method, such as inside=4 for pb; also the "
         "ions of pb's solution by name and molarity, such as Mg2+=0.1,Cl-=0.2", name="set",
         aliases=("interaction_params",),
-        metavar="NAME=NUMBER,...", parse=parse_numbers)] = None
+        metavar="NAME=NUMBER,...", parse=parse_numbers, heading="method and accuracy")] = None
     radii: Annotated[str, Option(
         "atomic radii for the method pb. auto: those of the file (PQR, prmtop), or if it has none those of mbondi2, "
         "with the van der Waals radius of elements that mbondi2 lacks; bondi, mbondi2 or parse: this set",
-        choices=CHOICES)] = "auto"
+        choices=CHOICES, heading="medium")] = "auto"
 
     def as_sum(self) -> SumOptions:
         """Return the options of a sum in this medium, by the method if that is one for a continuum."""
@@ -175,21 +178,21 @@ class SumOptions(MethodOptions):
     boundary: Boundary = "auto"
     cutoff: Annotated[float | None, Option(
         f"cutoff distance of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A",
-        low=0.5, high=1000)] = None
+        low=0.5, high=1000, heading="method and accuracy")] = None
     algorithm: Annotated[str, Option(
         "algorithm of the method cutoff: pair (exact), mesh (within the tolerance), or auto (the faster of both)",
-        choices=("pair", "mesh", "auto"))] = "pair"
+        choices=("pair", "mesh", "auto"), heading="method and accuracy")] = "pair"
     interaction: Annotated[str, Option(
         "interaction: the potential of one charge as a function of distance; auto is the one of the method",
-        choices=partial(choices, "interaction"))] = "auto"
+        choices=partial(choices, "interaction"), heading="method and accuracy")] = "auto"
     smear: Annotated[float, Option(
         "width (standard deviation) of Gaussian charges, such as 2.8, or the Ewald factor 1 / (sqrt(2) width) of VMD's "
         "PMEPot with its unit, such as 0.25/A; 0 for point charges", unit="A", low=0, high=1000, metavar="A|B/A",
-        parse=parse_smear)] = 0.0
+        parse=parse_smear, heading="method and accuracy")] = 0.0
     tolerance: Tolerance = None
     precision: Annotated[str, Option(
         "floating-point precision of the sums; with method auto, double if the tolerance requires it",
-        choices=PRECISIONS)] = "single"
+        choices=PRECISIONS, heading="method and accuracy")] = "single"
     engine: Engine = "auto"
 
     def as_sum(self) -> SumOptions:

@@ -28,14 +28,14 @@ class EnergyOptions(CheckedOptions):
         "form of the Coulomb energy: particle mesh Ewald (pme), Ewald's sum (ewald, accurate to 1e-9, slow), reaction "
         "field (rf), shifted to zero at the cutoff (cutoff), or with a distance-dependent permittivity of 4 r, r in A "
         "(ddd)",
-        choices=_forms)] = "pme"
+        choices=_forms, heading="method and accuracy")] = "pme"
     cutoff: Annotated[float, Option(
         "cutoff of the Lennard-Jones energy, and of the Coulomb energy except with pme and ewald",
-        unit="A", low=1, high=1000)] = 12.0
+        unit="A", low=1, high=1000, heading="method and accuracy")] = 12.0
     dielectric: Annotated[float, Option(
         "relative permittivity that divides Coulomb energies", above=0, high=1e6,
-        aliases=("dielectric_constant",))] = 1.0
+        aliases=("dielectric_constant",), heading="medium")] = 1.0
     tolerance: Annotated[float, Option(
         "largest relative rms error of the atoms' Coulomb energies and forces with pme, measured in the first frame",
-        low=LEAST_TOLERANCE, high=0.1)] = TOLERANCE
+        low=LEAST_TOLERANCE, high=0.1, heading="method and accuracy")] = TOLERANCE
     engine: Engine = "auto"

@@ -1,50 +1,21 @@
-"""Parameters of commands, declared once as annotations and used by every interface.
-
-A command is a function whose parameters are annotated with a type and an :class:`Option`::
-
-    def average(
-        structure: Annotated[Path, Option("structure file", positional=True)],
-        spacing: Annotated[float, Option("distance of lattice points", unit="A", above=0)] = 0.5,
-    ) -> Report: ...
-
-Options that several commands share are the fields of a frozen dataclass, annotated in the same way::
-
-    @dataclass(frozen=True)
-    class GridOptions:
-        spacing: Annotated[float, Option("distance between grid points", unit="A", above=0)] = 0.5
-        padding: Annotated[float, Option("margin around the atoms", unit="A", low=0)] = 10.0
-
-    def orbital(file: Annotated[Path, ...], grid: GridOptions = GridOptions(spacing=0.2)) -> Report: ...
-
-The command then has the parameters ``spacing`` and ``padding``, with the defaults of the given instance, and receives
-them as one object. Fields without an :class:`Option` are not parameters of the command.
-
-The shell's options, PyMOL's arguments and help, and the dialogs of viewers are generated from these declarations;
-values are strings or Python objects, and are checked here, once.
-"""
+"""Declarations of parameters, and the parameters that functions and dataclasses of options declare."""
 
 from __future__ import annotations
 
 import inspect
-import logging
 import math
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from functools import cache, cached_property, wraps
-from io import BytesIO
+from functools import cache, wraps
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import InputError, Message, TaskError, UsageError, VmdpotentialError, shortened, similar
-
-log = logging.getLogger(__name__)
+from vmdpotential.errors import InputError, UsageError, similar
 
 
 @dataclass(frozen=True)
@@ -90,7 +61,8 @@ class Option:
     suffix : str
         Default suffix of the files that the command ``batch`` writes for this parameter; empty for none.
     heading : str
-        Heading under which the help of the shell lists it, unless it is the usual one of its name.
+        Heading under which the help of the shell lists it; required parameters and those with `front` or `short` are
+        under the main one.
     data : function or None
         Reads the file of its value, which takes the place of a viewer's atoms and maps; viewers call it, and offer the
         command because of it.
@@ -297,305 +269,6 @@ def _boolean(text: str) -> bool:
     return words[text.lower()]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Lines of a report for the items of a list; a short report has only the most important ones.
-
-    Parameters
-    ----------
-    line : function
-        Returns the line of an item by its number.
-    order : sequence of int
-        Numbers of the items, the most important ones first; lines are in the order of the numbers.
-    shown : int
-        Number of items in a short report.
-    rest : str
-        Words for the omitted items, after their number.
-    """
-
-    line: Callable[[int], str]
-    order: Sequence[int]
-    shown: int = 10
-    rest: str = "more"
-
-    def lines(self, full: bool) -> Iterator[str]:
-        """Yield the lines, and in a short report the number of omitted ones."""
-        chosen = self.order if full else self.order[: self.shown]
-        yield from map(self.line, sorted(chosen))
-        if len(chosen) < len(self.order):
-            yield f"  ... and {len(self.order) - len(chosen)} {self.rest}"
-
-
-def written_out(text: Iterable[str | Rows], full: bool = False) -> list[str]:
-    """Return the lines of a report, in the short or in the full form."""
-    return [line for item in text for line in ([item] if isinstance(item, str) else item.lines(full))]
-
-
-class Report:
-    """Report of a command; see :mod:`vmdpotential.results` for commands that compute something.
-
-    Parameters
-    ----------
-    lines : sequence of str or Rows
-        Text for stdout.
-    data : mapping
-        The same as plain data for JSON.
-    objects : mapping
-        Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
-    """
-
-    def __init__(self, lines: Sequence[str | Rows], data: Mapping[str, Any],
-                 objects: Mapping[str, Any] | None = None) -> None:
-        self._parts = lines, data, objects or {}
-
-    @cached_property
-    def lines(self) -> Sequence[str]:
-        """Lines of text; long lists are cut to their first items."""
-        return written_out(self._parts[0])
-
-    @property
-    def full(self) -> Sequence[str]:
-        """Lines of text, with all items of lists."""
-        return written_out(self._parts[0], True)
-
-    @cached_property
-    def data(self) -> Mapping[str, Any]:
-        """Plain data for JSON."""
-        return self._parts[1]
-
-    @cached_property
-    def objects(self) -> Mapping[str, Any]:
-        """Python objects for viewers and notebooks."""
-        return self._parts[2]
-
-    @property
-    def mapped_atoms(self) -> Any:
-        """Selection of the atoms whose charges its map has, on whose surface it is shown."""
-        return "solute"
-
-    @property
-    def row(self) -> Mapping[str, Any]:
-        """Numbers and words of this run for a table of many runs."""
-        row = {name: value for name, value in self.data.items() if isinstance(value, (str, int, float, type(None)))}
-        if "shape" in self.data:
-            row["points"] = " x ".join(map(str, self.data["shape"]))
-        if "structure" in self.objects:
-            row.setdefault("atoms", len(self.objects["structure"]))
-        return row
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({next(iter(self.lines), '')!r}, objects: {', '.join(self.objects) or 'none'})"
-
-    def _repr_png_(self) -> bytes | None:
-        """Return the figure for notebooks as PNG, or None if there is none."""
-        if "figure" not in self.objects:
-            return None
-        content = BytesIO()
-        self.objects["figure"].savefig(content, format="png", dpi=150)
-        return content.getvalue()
-
-
-#: What viewers draw of a command's result, from which their options follow: a map as colours of the molecular surface
-#: of its own atoms, or, for a difference of maps, of the shown ones; a map as isosurfaces, among the viewer's atoms, or
-#: of an orbital with the nuclei of its file; a map that follows the atoms; a coloured surface; ions; a figure; a page.
-Drawing = Literal["", "surface", "difference", "isosurfaces", "orbital", "live", "mesh", "ions", "figure", "page"]
-
-
-@dataclass(frozen=True)
-class Command:
-    """A function and its declared parameters.
-
-    Parameters
-    ----------
-    name : str
-    function : function
-    parameters : tuple of Parameter
-    repeatable : bool
-        Whether the command ``batch`` can run it for many inputs.
-    examples : tuple of str
-        Lines of a shell, without the program's name, which :meth:`of` removes.
-    python : str
-        Example in the docstring of the function of Python, if it is registered as a ``task``.
-    draws : Drawing
-        What viewers draw of its result; empty for its text, and the values of atoms if there are any.
-    makes : str
-        Name in viewers of the objects and temporary files that it makes, its own unless given.
-    """
-
-    name: str
-    function: Callable[..., Report]
-    parameters: tuple[Parameter, ...]
-    repeatable: bool = True
-    examples: tuple[str, ...] = ()
-    python: str = ""
-    draws: Drawing = ""
-    makes: str = ""
-
-    @classmethod
-    def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
-           examples: Sequence[str] = (), python: str = "", draws: Drawing = "", makes: str = "") -> Self:
-        """Return the command that a function declares; its name is the function's unless given."""
-        name = name or function.__name__.strip("_")
-        return cls(name, function, tuple(parameters_of(function)), repeatable,
-                   tuple(line.removeprefix("vmdpotential ") for line in examples), python, draws, makes or name)
-
-    def for_arguments(self, words: Sequence[str]) -> Command:
-        """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""
-        return self
-
-    @property
-    def summary(self) -> str:
-        """First line of the docstring, without the full stop."""
-        return (inspect.getdoc(self.function) or "").split("\n", 1)[0].rstrip(".")
-
-    @property
-    def description(self) -> str:
-        """The docstring up to its numpydoc sections."""
-        return (inspect.getdoc(self.function) or "").split("\n\nRaises\n", 1)[0].split("\n\nReturns\n", 1)[0]
-
-    def __call__(self, **values: Any) -> Report:
-        """Check the values and run the function.
-
-        Raises
-        ------
-        UsageError
-            For an unknown parameter, or a missing or invalid value.
-        TaskError
-            When the function belongs to another package, and fails in a way that this package does not know.
-        """
-        known = {parameter.name: parameter for parameter in self.parameters}
-        values = by_own_names(self.parameters, values)
-        for name in values:
-            if name not in known:
-                raise UsageError(name, f"{self.name} has no such parameter{similar(name, known)}; it has "
-                                 f"{', '.join(known)}")
-        missing = [p.name for p in self.parameters if p.required and p.name not in values]
-        if missing:
-            raise UsageError(missing[0], "a value is needed")
-        values = {name: known[name].convert(value) for name, value in values.items()}
-        token = _reading.set(tuple(self._files(values, written=False)))
-        try:
-            with setting(values), self._named_errors():
-                return self.function(**self._arguments(values))
-        finally:
-            _reading.reset(token)
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Name the package of a command of others whose error is none of this package's, in one line."""
-        package = self.function.__module__.partition(".")[0]
-        try:
-            yield
-        except (VmdpotentialError, MemoryError, BrokenPipeError):
-            raise
-        except Exception as error:
-            if package == "vmdpotential":
-                raise
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise TaskError(f"the command {self.name} of the package {package} failed ({shortened(reason, 200)})",
-                            f"report it to the authors of {package}") from error
-
-    def _arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the function, with the values of a group's fields in one object."""
-        arguments: dict[str, Any] = {}
-        groups: dict[str, dict[str, Any]] = {name: {} for name, _, _ in groups_of(self.function)}
-        for parameter in self.parameters:
-            if parameter.name in values:
-                target = groups[parameter.group] if parameter.group else arguments
-                target[parameter.argument or parameter.name] = values[parameter.name]
-        for name, kind, default in groups_of(self.function):
-            arguments[name] = kind(**groups[name]) if default is None else replace(default, **groups[name])
-        return arguments
-
-    def writes(self, values: Mapping[str, Any]) -> list[Path]:
-        """Return the files that a run with some values writes, as far as the values name them."""
-        return list(self._files(values, written=True))
-
-    def _files(self, values: Mapping[str, Any], written: bool) -> Iterator[Path]:
-        for parameter in self.parameters:
-            value = values.get(parameter.name)
-            if isinstance(value, Mapping) and not written:  # maps names to files
-                yield from (item for item in value.values() if isinstance(item, Path))
-            if parameter.type is Path and parameter.option.written == written and value is not None:
-                for item in value if isinstance(value, (list, tuple)) else [value]:
-                    if isinstance(item, (str, Path)):
-                        yield Path(item)
-
-
-_reading: ContextVar[tuple[Path, ...]] = ContextVar("reading", default=())
-
-
-#: Names of the options that the caller set and was not warned of; None outside of a task.
-_set_options: ContextVar[set[str] | None] = ContextVar("set_options", default=None)
-
-
-@contextmanager
-def setting(names: Iterable[str]) -> Iterator[None]:
-    """Run a task of which these options were set; within another task, those of that one count."""
-    if _set_options.get() is not None:
-        yield
-        return
-    token = _set_options.set(set(names))
-    try:
-        yield
-    finally:
-        _set_options.reset(token)
-
-
-def warn_unused(names: Iterable[str], reason: str) -> None:
-    """Warn, in one line and once, of those of some options that the caller set although they have no effect.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Options without an effect in this run, whether they were set or not.
-    reason : str
-        Why they have none, in our own words, with parameters such as ``{like}``.
-    """
-    options = _set_options.get() or set()
-    unused = [name for name in names if name in options]
-    if unused:
-        options.difference_update(unused)
-        verb = "has" if len(unused) == 1 else "have"
-        log.warning(Message(f"{' and '.join(f'{{{name}}}' for name in unused)} {verb} no effect: {reason}"))
-
-
-#: Whether the caller uses the result itself, so that no file has to be written.
-_returning: ContextVar[bool] = ContextVar("returning", default=False)
-
-
-@contextmanager
-def returning() -> Iterator[None]:
-    """Run commands for a program that uses their results, and needs no files."""
-    token = _returning.set(True)
-    try:
-        yield
-    finally:
-        _returning.reset(token)
-
-
-def result_is_used() -> bool:
-    """Return whether the caller uses the result itself."""
-    return _returning.get()
-
-
-def check_output(output: Path | None, source: object, what: str, example: str) -> None:
-    """Raise an error for a run in a shell without an output, whose result would be lost.
-
-    Raises
-    ------
-    UsageError
-        When `source` is a file, no output is given, and the caller does not use the result itself.
-    """
-    if output is None and isinstance(source, Path) and not result_is_used():
-        raise UsageError("output", f"a file is needed for the {what}", f"such as {{output {example}}}")
-
-
-def reading() -> tuple[Path, ...]:
-    """Return the files that the current command reads, which it must not write to."""
-    return _reading.get()
-
-
 def other_names(parameters: Iterable[Parameter]) -> dict[str, str]:
     """Return a mapping from aliases, and from the names of arguments in Python, to the names of parameters."""
     parameters = list(parameters)
@@ -624,8 +297,11 @@ def by_own_names(parameters: Iterable[Parameter], values: Mapping[str, Value]) -
 
 
 Options = TypeVar("Options")
+
 Value = TypeVar("Value")
+
 Kind = TypeVar("Kind", bound=type)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
