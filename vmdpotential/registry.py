@@ -47,7 +47,6 @@ _entries: dict[str, dict[str, Any]] = {
         "lennard_jones": "vmdpotential.interactions.lennard_jones:INTERACTION",
         "lennard_jones_shifted": "vmdpotential.interactions.lennard_jones:SHIFTED",
         "lennard_jones_switched": "vmdpotential.interactions.lennard_jones:SWITCHED",
-        "buckingham": "vmdpotential.interactions.buckingham:INTERACTION",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
     "check": {

@@ -186,10 +186,10 @@ def _derivatives(potential: PairPotential, inputs: dict[str, Floats], cutoff: fl
     h = 1e-3 * cutoff
     first = []
     for k in (-2, -1, 0, 1, 2):
-        r = float(np.hypot(cutoff + k * h, potential.softening))
+        r = cutoff + k * h
         values = inputs | dict(zip(scaled.program.parameters, scaled.values, strict=True))
         slope = evaluate_all(scaled.program, values | {"r2": np.float64(r * r), "rinv": np.float64(1 / r)})[0]
-        first.append(np.broadcast_to(-(cutoff + k * h) * slope, (kinds, kinds)))
+        first.append(np.broadcast_to(-r * slope, (kinds, kinds)))
     second = (first[0] - 8 * first[1] + 8 * first[3] - first[4]) / (12 * h)
     third = (-first[0] + 16 * first[1] - 30 * first[2] + 16 * first[3] - first[4]) / (12 * h * h)
     return np.stack([first[2], second, third])

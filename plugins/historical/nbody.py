@@ -1,29 +1,31 @@
-"""Sums over all pairs of N bodies: gravity, and Lennard-Jones with Coulomb.
+"""Sums over all pairs of N bodies: gravity, and Lennard-Jones with Coulomb, by the kernels of nbody.cu.
 
 After E. Elsen, V. Vishal, M. Houston, V. Pande, P. Hanrahan, E. Darve, "N-body simulations on GPUs", arXiv:0706.3060,
-2007.
+2007. As in that paper, an iteration of the CPU's loop computes several atoms i with vectors of atoms j; in contrast to
+it, each pair is computed once, for both of its atoms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import units
-from vmdpotential.engines import get_engine
-from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import coulomb, distance_dependent, lennard_jones, sigmoidal_dielectric
-from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, PairPotential, Term
+from vmdpotential.kernels.launch import KernelFile
+from vmdpotential.pairs.all_pairs import sum_all_pairs
 
 Floats = NDArray[np.float64]
 
+KERNELS = KernelFile(Path(__file__).with_name("nbody.cu"))
+
 #: The paper's dielectrics. The coefficients of its sigmoidal one are not published; those of Mehler and Solmajer are
 #: used.
-DIELECTRICS = {"constant": coulomb, "linear": distance_dependent, "sigmoidal": sigmoidal_dielectric}
+DIELECTRICS = ("constant", "linear", "sigmoidal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,25 +47,40 @@ class Gravity:
     energy: float
 
 
-@cache
-def gravity_potential(softening: float) -> PairPotential:
-    """Return the gravitational pair potential with Plummer softening."""
-    return PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), softening)
+@dataclass(frozen=True, eq=False)
+class LennardJonesCoulomb:
+    """Forces (N, 3), kcal/mol/A, and half of the energies of each atom's pairs (N, 2), Coulomb and Lennard-Jones."""
+
+    forces: Floats
+    energies: Floats
 
 
-@cache
-def ljc_potential(dielectric: str) -> PairPotential:
-    """Return the pair potential of Lennard-Jones and Coulomb in a dielectric, one of :data:`DIELECTRICS`.
+def sum_bodies(engine: Engine, name: str, columns: Floats, precision: str = "single", energy: bool = True,
+               softening: float = 0.0) -> Floats:
+    """Return the sums (S, N) of a kernel: forces, jerks, and energies, which are always there in double precision.
 
-    Raises
-    ------
-    UsageError
-        For an unknown dielectric.
+    Parameters
+    ----------
+    engine : Engine
+    name : str
+        ``gravity``, ``gravity_jerk`` or one of :data:`DIELECTRICS`.
+    columns : (C, N) float64
+        Coordinates, and the numbers of a body, as nbody.cu states.
+    precision : str
+        ``single`` or ``double``.
+    energy : bool
+        Whether energies are computed too.
+    softening : float
+        Softening length of gravity.
     """
-    if dielectric not in DIELECTRICS:
-        raise UsageError("dielectric", f"choose one of {', '.join(DIELECTRICS)}", value=dielectric)
-    return PairPotential((Term("coulomb", DIELECTRICS[dielectric].INTERACTION.bind(), CHARGES),
-                          Term("lennard_jones", lennard_jones.INTERACTION.bind(), LORENTZ_BERTHELOT)))
+    energy = energy or precision == "double"
+    count = (6 if name == "gravity_jerk" else 3) + energy * (2 if name in DIELECTRICS else 1)
+    centred = columns.copy()
+    if columns.shape[1]:
+        low, high = columns[:3].min(1), columns[:3].max(1)
+        centred[:3] -= ((low + high) / 2)[:, None]
+    kernel = KERNELS[f"{name}{'_energy' if energy else ''}_{precision}"]
+    return sum_all_pairs(engine, kernel, count, centred, soft2=softening**2)
 
 
 def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -103,18 +120,17 @@ def gravity(positions: ArrayLike, masses: ArrayLike, velocities: ArrayLike | Non
     """
     places = np.asarray(positions, np.float64).reshape(-1, 3)
     weights = _array("masses", masses, places.shape[:1])
-    motion = None if velocities is None else _array("velocities", velocities, places.shape)
-    work = PairSum(gravity_potential(float(softening)), precision=precision, energy=True, jerk=motion is not None)
-    bodies = Atoms(places, {"source": -constant * weights}, velocities=motion)
-    result = get_engine(engine).prepare_pairs(work).run(bodies)
-    assert result.energies is not None
-    return Gravity(result.forces, result.jerks, float(weights @ result.energies[:, 0]))
+    motion = np.zeros((len(places), 0)) if velocities is None else _array("velocities", velocities, places.shape)
+    sums = constant * sum_bodies(get_engine(engine), "gravity" if velocities is None else "gravity_jerk",
+                                 np.column_stack([places, motion, weights / 8]).T, precision, softening=softening)
+    jerks = None if velocities is None else sums[3:6].T.copy()
+    return Gravity(sums[:3].T.copy(), jerks, float(0.5 * weights @ sums[-1]))
 
 
 def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: ArrayLike, depth: ArrayLike,
-                          dielectric: str = "constant", exclusions: ArrayLike | None = None,
-                          engine: str = "auto", precision: str = "single") -> PairResult:
-    """Return forces (kcal/mol/A) and energies (kcal/mol) of all pairs of atoms by Lennard-Jones and Coulomb.
+                          dielectric: str = "constant", engine: str = "auto",
+                          precision: str = "single") -> LennardJonesCoulomb:
+    """Return forces and energies of all pairs of atoms by Lennard-Jones and Coulomb.
 
     Parameters
     ----------
@@ -126,32 +142,22 @@ def lennard_jones_coulomb(positions: ArrayLike, charges: ArrayLike, half_rmin: A
         Half of the distance with the lowest energy, and the depth of the well; pairs follow the Lorentz-Berthelot rule.
     dielectric : str
         One of :data:`DIELECTRICS`: 1, 4 r with r in A, or sigmoidal.
-    exclusions : (E, 2), optional
-        Pairs that are left out.
     engine : str
         Name of the engine.
     precision : str
         ``single`` or ``double``.
-
-    Returns
-    -------
-    PairResult
-        Energies have columns for Coulomb and Lennard-Jones.
 
     Raises
     ------
     UsageError
         For arrays that do not fit together, or an unknown dielectric.
     """
+    if dielectric not in DIELECTRICS:
+        raise UsageError("dielectric", f"choose one of {', '.join(DIELECTRICS)}", value=dielectric)
     places = np.asarray(positions, np.float64).reshape(-1, 3)
     shape = places.shape[:1]
-    parameters = {"charge": _array("charges", charges, shape) * units.coulomb_constant("kcal/mol/e") ** 0.5,
-                  "half_rmin": _array("half_rmin", half_rmin, shape),
-                  "root_depth": np.sqrt(12 * _array("depth", depth, shape))}
-    left_out = None
-    if exclusions is not None:
-        left_out = np.unique(np.sort(np.asarray(exclusions, np.int64).reshape(-1, 2), axis=1), axis=0)
-        if len(left_out) and not 0 <= left_out.min() <= left_out.max() < len(places):
-            raise UsageError("exclusions", "refer to atoms that do not exist")
-    work = PairSum(ljc_potential(dielectric), precision=precision, energy=True)
-    return get_engine(engine).prepare_pairs(work).run(Atoms(places, parameters, exclusions=left_out))
+    columns = np.column_stack([
+        places, _array("charges", charges, shape) * units.coulomb_constant("kcal/mol/e") ** 0.5,
+        _array("half_rmin", half_rmin, shape), np.sqrt(12 * _array("depth", depth, shape))])
+    sums = sum_bodies(get_engine(engine), dielectric, columns.T, precision)
+    return LennardJonesCoulomb(sums[:3].T.copy(), sums[3:].T / 2)

@@ -9,15 +9,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.engines.pairs import PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.pairs import samples
 from vmdpotential.results import Result, hidden, key
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 from . import buffer, nbody
+
+Floats = NDArray[np.float64]
 
 #: Sums with a cutoff, by pair lists.
 LISTED = ("rf", "ewald")
@@ -37,18 +40,16 @@ def _seconds(work: Any, repeats: int) -> list[float]:
     return times[1:]
 
 
-def _bodies(name: str, water: samples.WaterBox, precision: str) -> tuple[PairSum, Atoms]:
-    """Return a sum over all pairs of atoms, by gravity or Lennard-Jones and Coulomb, and the atoms."""
+def _bodies(name: str, water: samples.WaterBox) -> tuple[str, Floats]:
+    """Return the kernel of a sum over all pairs of atoms, by gravity or Lennard-Jones and Coulomb, and its columns."""
     positions, masses = water.atoms.positions, water.masses
-    if name != "lennard-jones-coulomb":
-        jerk = name == "gravity-jerk"
-        velocities = np.random.default_rng(2007).normal(size=positions.shape) if jerk else None
-        return (PairSum(nbody.gravity_potential(0.1), precision=precision, jerk=jerk),
-                Atoms(positions, {"source": -masses}, velocities=velocities))
-    oxygen = np.tile([1.0, 0.0, 0.0], len(masses) // 3)
-    parameters = {"charge": water.atoms.parameters["charge"], "half_rmin": oxygen * samples.SIGMA * 2 ** (1 / 6) / 2,
-                  "root_depth": oxygen * np.sqrt(12 * samples.EPSILON)}
-    return PairSum(nbody.ljc_potential("constant"), precision=precision), Atoms(positions, parameters)
+    if name == "lennard-jones-coulomb":
+        oxygen = np.tile([1.0, 0.0, 0.0], len(masses) // 3)
+        columns = [water.atoms.parameters["charge"], oxygen * samples.SIGMA * 2 ** (1 / 6) / 2,
+                   oxygen * np.sqrt(12 * samples.EPSILON)]
+        return "constant", np.column_stack([positions, *columns]).T
+    moving = [np.random.default_rng(2007).normal(size=positions.shape)] if name == "gravity-jerk" else []
+    return name.replace("-", "_"), np.column_stack([positions, *moving, masses / 8]).T
 
 
 def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision: str, drift: float,
@@ -81,9 +82,9 @@ def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision:
     about: dict[str, Any] = {"engine": backend.name, "hardware": backend.describe(), "pairs": name,
                              "precision": precision, "atoms": len(atoms)}
     if name in BODIES:
-        work, bodies = _bodies(name, water, precision)
-        prepared = backend.prepare_pairs(work)
-        return BodyTimes(**about, seconds=_seconds(lambda: prepared.run(bodies), repeats))
+        kernel, columns = _bodies(name, water)
+        return BodyTimes(**about, seconds=_seconds(
+            lambda: nbody.sum_bodies(backend, kernel, columns, precision, False, 0.1), repeats))
     potential = samples.potential(name, cutoff)
     gap = 0.0
     if drift:

@@ -1,35 +1,40 @@
 """Sums over pairs and counts of distances on a GPU against their definitions."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 from helpers import relative_rms
 from pairs import distances, reference
-from pairs_on_gpus import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, some_atoms, split
+from pairs_on_gpus import EWALD, FIELD, TOLERANCE, TRICLINIC, check, some_atoms, split
 
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import clusters
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.pairs import all_pairs
+from vmdpotential.plugins.historical import nbody
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("count", [2, 127, 128, 129, 700])
+@pytest.mark.parametrize("count", [2, 127, 128, 129, 700, 40000])
 def test_all_pairs(engine, count):
-    atoms = some_atoms(count, edge=2.0 * max(count, 8) ** (1 / 3))
-    if count == 2:  # all pairs would be excluded, and errors have nothing to relate to
-        atoms = replace(atoms, exclusions=None)
-    shifted = replace(some_atoms(130, edge=10.0, seed=2), exclusions=None)
-    shifted = replace(shifted, positions=shifted.positions - [11, 0, 0])
-    for potential, precision in product((GRAVITY, OPEN), TOLERANCE):
-        jerk = potential is GRAVITY
-        prepared = engine.prepare_pairs(PairSum(potential, None, precision, True, not jerk, jerk))
-        for others in (None, shifted):
-            check(prepared.run(atoms, others), reference(potential, atoms, None, others), not jerk,
-                  TOLERANCE[precision])
+    rng = np.random.default_rng(count)
+    x, q = rng.uniform(0, 30, (count, 3)), rng.normal(size=count)
+    y, p = rng.uniform(0, 30, (700, 3)), rng.normal(size=700)
+    for others in (None, (y, p)):
+        expected = all_pairs.sum_coulomb(get_engine("cpu"), x, q, others)
+        for actual, exact in zip(all_pairs.sum_coulomb(engine, x, q, others), expected, strict=True):
+            assert relative_rms(actual, exact) < 1e-11
+    for kernel in ("gravity", "gravity_jerk", *nbody.DIELECTRICS):
+        numbers = {"gravity": 1, "gravity_jerk": 4}.get(kernel, 3)
+        columns = np.column_stack([x, rng.uniform(0.5, 1, (count, numbers))]).T
+        for precision, tolerance in (("single", 1e-5), ("double", 1e-10)):
+            actual, exact = (nbody.sum_bodies(one, kernel, columns, precision, softening=0.1)
+                             for one in (engine, get_engine("cpu")))
+            assert relative_rms(actual, exact) < tolerance
 
 
 @pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])
@@ -38,7 +43,7 @@ def test_all_pairs(engine, count):
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_pairs_in_range(engine, potential, cell, precision):
     atoms = some_atoms(cell=cell)
-    prepared = engine.prepare_pairs(PairSum(potential, cell, precision, energy=True, virial=True, buffer=0.5))
+    prepared = engine.prepare_pairs(PairSum(potential, cell, precision, energy=True, buffer=0.5))
     actual = prepared.search(atoms)
     check(actual.run(atoms.positions), reference(potential, atoms, cell), tolerance=TOLERANCE[precision])
     moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
@@ -53,7 +58,7 @@ def test_pairs_in_range_of_many_atoms_and_of_two_sets(engine, cell, monkeypatch)
     atoms = some_atoms(200, 14.0, cell=cell)
     shifted = list(split(some_atoms(200, 14.0, 2, cell)))
     for energy in (False, True):
-        prepared = engine.prepare_pairs(PairSum(FIELD, cell, energy=energy, virial=True))
+        prepared = engine.prepare_pairs(PairSum(FIELD, cell, energy=energy))
         expected = reference(FIELD, atoms, cell)
         actual = prepared.run(atoms)
         assert relative_rms(actual.forces, expected.forces) < 3e-6

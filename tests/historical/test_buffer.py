@@ -8,7 +8,7 @@ import pytest
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions import coulomb, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, SOURCES, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs import samples
 from vmdpotential.plugins.historical import buffer
@@ -85,9 +85,9 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
 
 
 def test_what_makes_no_list_is_refused():
-    gravity = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),))
+    endless = PairPotential((Term("coulomb", coulomb.INTERACTION.bind(), CHARGES),))
     with pytest.raises(UsageError, match="without a cutoff"):
-        buffer.AtomKinds.of(gravity, Atoms(np.zeros((1, 3)), {"source": np.ones(1)}), np.ones(1), 10.0)
+        buffer.AtomKinds.of(endless, Atoms(np.zeros((1, 3)), {"charge": np.ones(1)}), np.ones(1), 10.0)
     with pytest.raises(UsageError, match="above 0"):
         buffer.AtomKinds.of(FIELD, ions(), np.zeros(300), 10.0)
 

@@ -1,4 +1,4 @@
-"""Sums over all pairs of atoms: against the definition in float64, and what follows from mechanics."""
+"""Sums over all pairs: against the definition in float64, and what follows from mechanics."""
 
 import csv
 import os
@@ -8,65 +8,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pairs import reference
+from pairs import apart, coulomb_by_hand
 
 from vmdpotential import registry
-from vmdpotential.engines import get_engine
-from vmdpotential.engines.pairs import Atoms, PairSum
+from vmdpotential.engines import SOFT_CORE, get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Interaction, compiled, coulomb, lennard_jones
-from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, SOURCES, TABLE, PairPotential, Term
-from vmdpotential.interactions.tracing import erfc
+from vmdpotential.interactions import lennard_jones
+from vmdpotential.pairs import all_pairs
+from vmdpotential.pairs.all_pairs import sum_coulomb
 from vmdpotential.plugins.historical import nbody
 from vmdpotential.units import coulomb_constant
 
-GRAVITY = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), 0.3)
-LJ = Term("lennard_jones", lennard_jones.INTERACTION.bind(), LORENTZ_BERTHELOT)
-LJC = PairPotential((Term("coulomb", coulomb.INTERACTION.bind(), CHARGES), LJ))
-#: A third party's: its excluded pairs keep a part.
-SCREENED = Interaction("screened", lambda r2, rinv, p: erfc(0.0 * r2 + r2 * rinv * p.a) * rinv,
-                       [registry.get("interaction", "screened_coulomb").quantities[0].__class__(
-                           "a", "1/A", 0.4, 0.01, 10, "any")],
-                       excluded=lambda r2, rinv, p: (erfc(r2 * rinv * p.a) - 1.0) * rinv)
-KEPT = PairPotential((Term("screened", SCREENED.bind(), CHARGES),))
-#: Potentials with loops of their own in the kernels.
-MOVING = PairPotential((Term("gravity", coulomb.INTERACTION.bind(), SOURCES),), 0.2)
-ONE_TERM = PairPotential((Term("coulomb", coulomb.INTERACTION.bind(), CHARGES),))
-IN_DIELECTRICS = [nbody.ljc_potential(name) for name in nbody.DIELECTRICS]
-BY_TYPE = PairPotential((Term("lennard_jones", lennard_jones.INTERACTION.bind(), TABLE),))
 TOLERANCE = {"single": 5e-6, "double": 1e-12}
+#: The interactions that define the dielectrics.
+PAGES = {"constant": "coulomb", "linear": "distance_dependent", "sigmoidal": "sigmoidal_dielectric"}
 
 
-@pytest.fixture(scope="module")
-def engine():
-    """The CPU's: no other has these sums yet."""
-    return get_engine("cpu")
-
-
-def system(count, seed=0):
-    """Return atoms 3.1 A apart or a little less, with all that these potentials take."""
+def cloud(count, seed=0):
+    """Return positions 3.1 A apart or a little less, and charges."""
     rng = np.random.default_rng(seed)
-    side = int(np.ceil(count ** (1 / 3)))
+    side = max(1, int(np.ceil(count ** (1 / 3))))
     lattice = np.stack(np.unravel_index(np.arange(count), (side, side, side)), 1).reshape(-1, 3)
-    parameters = {"charge": rng.normal(size=count) * 5, "half_rmin": rng.uniform(1, 2, count),
-                  "root_depth": rng.uniform(0, 1, count), "source": -rng.uniform(0.5, 2, count)}
-    tables = {name: rng.uniform(1, 2, (3, 3)) * size for name, size in (("a6", 300), ("a12", 2e5))}
-    tables = {name: table + table.T for name, table in tables.items()}
-    return Atoms(lattice * 3.1 + rng.uniform(-0.3, 0.3, (count, 3)) + 50, parameters, rng.integers(0, 3, count),
-                 tables, velocities=rng.normal(size=(count, 3)))
-
-
-def with_(atoms, **changed):
-    return Atoms(**{name: getattr(atoms, name) for name in
-                    ("positions", "parameters", "types", "tables", "exclusions", "velocities")} | changed)
-
-
-def exclusions(count, seed=1):
-    """Return neighbours in sequence, and some pairs far apart, i < j, sorted."""
-    i = np.arange(count - 1)
-    far = np.sort(np.random.default_rng(seed).integers(0, count, (30, 2)), axis=1)
-    pairs = np.concatenate([np.stack([i, i + 1], 1), far[far[:, 0] < far[:, 1]]])
-    return np.unique(pairs, axis=0)
+    return lattice * 3.1 + rng.uniform(-0.3, 0.3, (count, 3)) + 50, rng.normal(size=count) * 5
 
 
 def close(value, expected, tolerance):
@@ -75,103 +38,92 @@ def close(value, expected, tolerance):
     assert np.linalg.norm(value - expected) <= tolerance * np.linalg.norm(expected)
 
 
-def compare(result, expected, tolerance, virial=True):
-    close(result.forces, expected.forces, tolerance)
-    close(result.energies, expected.energies, tolerance)
-    close(result.jerks, expected.jerks, tolerance)
-    if virial:
-        close(result.virial, expected.virial, 3 * tolerance)
+@pytest.mark.parametrize("count", [1, 2, 3, 15, 16, 17, 65, 127, 128, 129, 300])
+def test_coulomb_is_the_definition(engine, count):
+    x, q = cloud(count)
+    y, p = cloud(70, 2)
+    for others in (None, (y + 1.5, p)):
+        for actual, expected in zip(sum_coulomb(engine, x, q, others), coulomb_by_hand(x, q, others), strict=True):
+            close(actual, expected, 1e-12)
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("potential", [GRAVITY, LJC, KEPT, BY_TYPE], ids=["gravity", "ljc", "kept", "by type"])
-def test_sums_are_the_definition(engine, potential, precision):
-    equal = potential is not GRAVITY
-    prepared = engine.prepare_pairs(PairSum(potential, None, precision, True, equal, True))
-    for count, left_out in ((150, False), (101, True)):
-        atoms = system(count)
-        atoms = with_(atoms, exclusions=exclusions(count)) if left_out else atoms
-        compare(prepared.run(atoms), reference(potential, atoms, None), TOLERANCE[precision], equal)
-    atoms, others = system(37), with_(system(70, 2), positions=system(70, 2).positions + 1.5)
-    result, expected = prepared.run(atoms, others), reference(potential, atoms, None, others)
-    compare(result, expected, TOLERANCE[precision], equal)
-    close(result.other.forces, expected.other.forces, TOLERANCE[precision])
-    close(result.other.energies, expected.other.energies, TOLERANCE[precision])
-    close(result.other.jerks, expected.other.jerks, TOLERANCE[precision])
+def test_without_atoms(engine):
+    x, q = cloud(20)
+    none = np.zeros((0, 3)), np.zeros(0)
+    assert [values.shape for values in sum_coulomb(engine, *none)] == [(0,), (0, 3)]
+    assert not any(values.any() for values in sum_coulomb(engine, x, q, none))
+    assert [len(values) for values in sum_coulomb(engine, *none, (x, q))] == [0, 0]
 
 
-def test_few_atoms(engine):
-    prepared = engine.prepare_pairs(PairSum(LJC, precision="double", energy=True, virial=True))
-    for count in (0, 1, 2, 15, 16, 17, 65):
-        atoms = system(count)
-        expected = reference(LJC, atoms, None) if count else None
-        result = prepared.run(atoms)
-        assert result.forces.shape == (count, 3)
-        assert result.energies.shape == (count, 2)
-        if count:
-            close(result.forces, expected.forces, 1e-12)
-            close(result.energies, expected.energies, 1e-12)
-        assert not prepared.run(atoms, system(0)).forces.any()
-        other = prepared.run(system(0), atoms).other
-        assert other.forces.shape == (count, 3)
-        assert not other.forces.any()
+def test_coincident_charges_have_the_energy_of_the_soft_core(engine):
+    energies, forces = sum_coulomb(engine, np.ones((2, 3)), np.array([2.0, 3.0]))
+    np.testing.assert_allclose(energies, 3.0 / SOFT_CORE, rtol=1e-12)
+    assert not forces.any()
 
 
-def test_excluded_pairs_do_not_cancel(engine):
-    """Bonded atoms would repel each other 1e9 times as strongly as the rest."""
-    atoms = system(100)
-    positions = atoms.positions.copy()
-    positions[1::2] = positions[::2] + np.array([0.02, 0, 0])
-    atoms = with_(atoms, positions=positions, exclusions=np.arange(100).reshape(-1, 2))
-    close(engine.prepare_pairs(PairSum(LJC)).run(atoms).forces, reference(LJC, atoms, None).forces, 1e-4)
-
-
-def test_many_atoms_and_threads(engine, monkeypatch):
+def test_many_atoms_and_threads(monkeypatch):
     """More than one tile, with some left over, and pairs of several threads."""
-    atoms = system(2500)
-    atoms = with_(atoms, exclusions=exclusions(2500))
-    prepared = engine.prepare_pairs(PairSum(LJC, energy=True, virial=True))
-    double = engine.prepare_pairs(PairSum(LJC, precision="double", energy=True, virial=True)).run(atoms)
-    actual = []
+    x, q = cloud(2500)
+    monkeypatch.setattr(all_pairs, "MANY_PAIRS", 2**21)
+    exact = coulomb_by_hand(x, q)
     for threads in "15":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
-        actual.append(prepared.run(atoms))
-        close(actual[-1].forces, double.forces, 5e-6)
-        close(actual[-1].energies, double.energies, 5e-6)
-        close(actual[-1].virial, double.virial, 5e-6)
-        assert np.linalg.norm(actual[-1].forces.sum(0)) < 1e-5 * np.linalg.norm(actual[-1].forces)  # momentum
-    close(actual[0].forces, actual[1].forces, 1e-6)
+        energies, forces = sum_coulomb(get_engine("cpu"), x, q)
+        close(energies, exact[0], 1e-12)
+        close(forces, exact[1], 1e-12)
+        assert np.linalg.norm(forces.sum(0)) < 1e-12 * np.linalg.norm(forces)  # momentum
+        halves = [sum_coulomb(get_engine("cpu"), x[a:b], q[a:b], (x, q)) for a, b in ((0, 900), (900, 2500))]
+        itself = q**2 / SOFT_CORE / 2
+        close(np.concatenate([half[0] for half in halves]) - itself, exact[0], 1e-9)
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("potential", [GRAVITY, MOVING, ONE_TERM, *IN_DIELECTRICS],
-                         ids=["gravity", "jerk", "coulomb", "constant", "linear", "sigmoidal"])
-def test_compiled_and_interpreted_programs(engine, potential, precision, monkeypatch):
-    """What another package registers is interpreted; these potentials are compiled."""
-    atoms, work = with_(system(203), exclusions=exclusions(203)), {"precision": precision, "jerk": potential is MOVING}
-    sums = [PairSum(potential, energy=energy, **work) for energy in (True, False)]
-    actual = [engine.prepare_pairs(one).run(atoms) for one in sums]
-    monkeypatch.setattr(compiled, "number_of", lambda program: -1)
-    expected = engine.prepare_pairs(sums[0]).run(atoms)
-    for result in actual:
-        close(result.forces, expected.forces, TOLERANCE[precision])
-        if work["jerk"]:
-            close(result.jerks, expected.jerks, TOLERANCE[precision])
-    close(actual[0].energies, expected.energies, TOLERANCE[precision])
+@pytest.mark.parametrize("count", [2, 101, 300])
+def test_gravity_is_the_definition(engine, count, precision):
+    x, m = cloud(count)
+    m = np.abs(m) + 0.1
+    v = np.random.default_rng(3).normal(size=x.shape)
+    d, r = apart(x, x, 0.3)
+    u = v[:, None] - v
+    pull = -(m / r**3)[..., None]
+    jerks = pull * (u - 3 * ((d * u).sum(2) / r**2)[..., None] * d)
+    energy = -0.5 * (m[:, None] * m / r).sum()
+    for moving in (None, v):
+        actual = nbody.gravity(x, m, moving, 0.3, 2.0, engine.name, precision)
+        close(actual.accelerations, 2 * (pull * d).sum(1), TOLERANCE[precision])
+        assert actual.energy == pytest.approx(2 * energy, rel=TOLERANCE[precision])
+        if moving is not None:
+            close(actual.jerks, 2 * jerks.sum(1), TOLERANCE[precision])
 
 
-def test_what_cannot_be_summed_is_refused(engine):
-    with pytest.raises(UsageError, match="virial"):
-        engine.prepare_pairs(PairSum(GRAVITY, virial=True))
-    with pytest.raises(UsageError, match="layout"):
-        engine.prepare_pairs(PairSum(GRAVITY, layout="3x3"))
-    prepared = engine.prepare_pairs(PairSum(LJC, jerk=True))
-    with pytest.raises(UsageError, match="cutoff"):
-        prepared.search(system(3))
-    with pytest.raises(UsageError, match="velocities"):
-        prepared.run(with_(system(3), velocities=None))
-    with pytest.raises(UsageError, match="half_rmin"):
-        prepared.run(with_(system(3), parameters={"charge": np.ones(3)}))
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("dielectric", nbody.DIELECTRICS)
+def test_lennard_jones_and_coulomb_are_their_pages(engine, dielectric, precision):
+    x, q = cloud(203)
+    rng = np.random.default_rng(4)
+    half, depth = rng.uniform(1, 2, 203), rng.uniform(0, 0.1, 203)
+    d, r = apart(x, x)
+    r[np.diag_indices(203)] = 1e6
+    law = registry.get("interaction", PAGES[dielectric]).bind()
+    lj = lennard_jones.INTERACTION.bind()
+    a6 = 12 * np.sqrt(depth[:, None] * depth) * (half[:, None] + half) ** 6
+    own = {"a6": a6, "a12": a6 * (half[:, None] + half) ** 6}
+    charges = q[:, None] * q * coulomb_constant("kcal/mol/e")
+    energies = np.stack([(charges * law(r)).sum(1), lj(r, **own).sum(1)], 1) / 2
+
+    def total(r):
+        return charges * law(r) + lj(r, **own)
+
+    slope = -(total(r * (1 + 1e-5)) - total(r * (1 - 1e-5))) / (2e-5 * r) / r
+    slope[np.diag_indices(203)] = 0
+    actual = nbody.lennard_jones_coulomb(x, q, half, depth, dielectric, engine.name, precision)
+    itself = charges.diagonal() * law(np.array([1e6])) / 2
+    close(actual.energies[:, 0], energies[:, 0] - itself, TOLERANCE[precision])
+    close(actual.energies[:, 1], energies[:, 1], TOLERANCE[precision])
+    close(actual.forces, (slope[..., None] * d).sum(1), max(TOLERANCE[precision], 1e-8))
+    without = nbody.sum_bodies(engine, dielectric, np.column_stack(
+        [x, q * coulomb_constant("kcal/mol/e") ** 0.5, half, np.sqrt(12 * depth)]).T, precision, energy=False)
+    close(without[:3].T, actual.forces, 1e-6)
 
 
 @pytest.mark.slow
@@ -202,11 +154,7 @@ def test_two_masses_and_two_ions():
     assert soft.jerks is None
     ions = nbody.lennard_jones_coulomb(two, [1, -1], [2.5, 2.5], [0.1, 0.1], engine="cpu", precision="double")
     np.testing.assert_allclose(ions.energies.sum(0), [-coulomb_constant("kcal/mol/e") / 5, -0.1], rtol=1e-12)
-    none = nbody.lennard_jones_coulomb(two, [1, -1], [2.5, 2.5], [0.1, 0.1], "sigmoidal", [[1, 0]], "cpu")
-    assert not none.forces.any()
     with pytest.raises(UsageError, match="masses"):
         nbody.gravity(two, [1.0])
     with pytest.raises(UsageError, match="linear"):
         nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], "none")
-    with pytest.raises(UsageError, match="do not exist"):
-        nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], exclusions=[[0, 2]])

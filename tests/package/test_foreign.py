@@ -107,7 +107,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
 
-page = registry.get("interaction", "fading").bind()
+page = registry.get("interaction", "fading").bind().truncated(100.0)
 work = PairSum(PairPotential((Term("fading", page, CHARGES),)), precision="double", energy=True)
 pairs = get_engine("cpu").prepare_pairs(work).run(Atoms(positions, {"charge": charges}))
 made["forces"], made["energies"] = pairs.forces, pairs.energies

@@ -15,10 +15,9 @@ from vmdpotential import engines, registry
 from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
-from vmdpotential.engines.cpu.pairs import nbody as cpu_nbody
 from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
 from vmdpotential.engines.cpu.points import sums as cpu_points
-from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, nbody, points
+from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.execution import work
 from vmdpotential.frames import average, density, field, pairs, profile, task
@@ -42,7 +41,7 @@ IMPLEMENTATIONS = {
                              pb.ContinuumPoints],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],
-    pair_sums.PreparedPairs: [cpu_nbody.AllPairs, cpu_pairs.ClusterPairs, nbody.AllPairs, clusters.PairsInRange],
+    pair_sums.PreparedPairs: [cpu_pairs.ClusterPairs, clusters.PairsInRange],
     pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
     result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.TimedResult, pb.ContinuumResult],
     result.Sums: [result.HostSums, cuda_result.DeviceSums],

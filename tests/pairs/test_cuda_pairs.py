@@ -5,40 +5,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cuda_kernels import ARCHITECTURES, compile_for_all
-from pairs import distances, reference
-from pairs_on_gpus import EWALD, FIELD, GRAVITY, OPEN, TOLERANCE, TRICLINIC, check, some_atoms, split
+from helpers import relative_rms
+from pairs import coulomb_by_hand, distances, reference
+from pairs_on_gpus import EWALD, FIELD, TOLERANCE, TRICLINIC, check, some_atoms, split
 
 from vmdpotential import registry
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, clusters, nbody
+from vmdpotential.engines.cuda import build, clusters
 from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.interactions import coulomb, ewald
-from vmdpotential.interactions.pairs import (
-    BUCKINGHAM,
-    CHARGES,
-    LORENTZ_BERTHELOT,
-    PairPotential,
-    Term,
-)
+from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs import all_pairs
+from vmdpotential.plugins.historical import buckingham, nbody
 
 
-def test_all_pairs_on_the_host(gpu, monkeypatch):
-    atoms, others = some_atoms(150), some_atoms(70, seed=2)
-    for potential, jerk, chosen, precision in (
-            (GRAVITY, True, (2, 1, 64), "single"), (OPEN, False, (1, 3, 64), "single"),
-            (GRAVITY, True, (1, 2, 64), "double"), (OPEN, True, (2, 1, 64), "double")):
-        monkeypatch.setattr(nbody, "launch_sizes", lambda *_, chosen=chosen: chosen)
-        prepared = CUDA.prepare_pairs(PairSum(potential, None, precision, True, potential is OPEN, jerk))
-        expected = reference(potential, atoms, None)
-        check(prepared.run(atoms), expected, potential is OPEN, TOLERANCE[precision])
-        shifted = replace(others, positions=others.positions + 0.5, exclusions=None)
-        check(prepared.run(atoms, shifted), reference(potential, atoms, None, shifted), potential is OPEN,
-              TOLERANCE[precision])
-        no_atoms = Atoms(np.zeros((0, 3)))
-        assert len(prepared.run(no_atoms).forces) == 0
-        assert not prepared.run(atoms, no_atoms).forces.any()
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_all_pairs_on_the_host(gpu, monkeypatch, pieces):
+    """The same kernel as on a CPU, by what is compiled for GPUs."""
+    monkeypatch.setattr(all_pairs, "BLOCKS", 3 * pieces)
+    rng = np.random.default_rng(4)
+    x, q, y, p = rng.uniform(0, 9, (300, 3)), rng.normal(size=300), rng.uniform(0, 9, (400, 3)), rng.normal(size=400)
+    for others in (None, (y, p)):
+        expected = coulomb_by_hand(x, q, others)
+        for actual, exact in zip(all_pairs.sum_coulomb(CUDA, x, q, others), expected, strict=True):
+            assert relative_rms(actual, exact) < 1e-12
+    for kernel in ("gravity_jerk", "sigmoidal"):
+        columns = np.column_stack([x, rng.uniform(0.5, 1, (300, 4 if "jerk" in kernel else 3))]).T
+        on_cpu, on_gpu = (nbody.sum_bodies(engine, kernel, columns, "double", softening=0.1)
+                          for engine in (get_engine("cpu"), CUDA))
+        np.testing.assert_allclose(on_gpu, on_cpu, rtol=1e-9, atol=1e-12 * np.abs(on_cpu).max())
 
 
 
@@ -50,7 +48,7 @@ def test_all_pairs_on_the_host(gpu, monkeypatch):
 def test_pairs_in_range_on_the_host(gpu, potential, cell, precision):
     """Cells of less than twice the cutoff: several images of an atom, and its own, are in range."""
     atoms = some_atoms(cell=cell)
-    prepared = CUDA.prepare_pairs(PairSum(potential, cell, precision, energy=True, virial=True, buffer=0.5))
+    prepared = CUDA.prepare_pairs(PairSum(potential, cell, precision, energy=True, buffer=0.5))
     actual = prepared.search(atoms)
     assert actual.slots % 32 == 0
     assert actual.slots > 0
@@ -64,7 +62,7 @@ def test_pairs_in_range_on_the_host(gpu, potential, cell, precision):
 def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
     atoms, others = split(some_atoms(150, cell=TRICLINIC))
     monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
-    prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True, virial=True))
+    prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True))
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
 
@@ -87,9 +85,10 @@ PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coul
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", PAGES)
 def test_kernels_compile_with_every_page(name, tmp_path):
-    rules = {"a": BUCKINGHAM, "a6": LORENTZ_BERTHELOT}
+    rules = {"a": buckingham.RULE, "a6": LORENTZ_BERTHELOT}
     rule = rules[next(iter(PAGES[name].interaction.pair))] if PAGES[name].interaction.pair else CHARGES
-    potential = PairPotential((Term("only", PAGES[name], rule),))
+    bound = PAGES[name] if PAGES[name].cutoff is not None else PAGES[name].truncated(10.0)
+    potential = PairPotential((Term("only", bound, rule),))
     prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
     macros = compiled_with(prepared)
     architecture = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn
@@ -98,21 +97,22 @@ def test_kernels_compile_with_every_page(name, tmp_path):
 
 def compiled_with(prepared):
     """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
-    if isinstance(prepared, nbody.AllPairs):
-        return "nbody.cu", prepared.macros(2, 128), prepared.programs.source
     return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS[prepared.summing]}, prepared.programs.source
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("potential", "sums", "architectures"), [
-    (GRAVITY, {"jerk": True}, ARCHITECTURES), (OPEN, {"energy": True}, ARCHITECTURES[:1]),
-    (FIELD, {"energy": True, "virial": True}, ARCHITECTURES), (EWALD, {}, ARCHITECTURES[1:2]),
-    (GRAVITY, {"jerk": True, "precision": "double"}, ARCHITECTURES[1:2]),
+    (FIELD, {"energy": True}, ARCHITECTURES), (EWALD, {}, ARCHITECTURES[1:2]),
     (FIELD, {"energy": True, "precision": "double"}, ARCHITECTURES[2:])])
 def test_kernels_compile(potential, sums, architectures, tmp_path):
     macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **sums)))
     spilled = 16 if macros[1]["REAL"] == "float" else 128
     compile_for_all(build.source(*macros), macros[1], tmp_path, spilled, architectures)
+
+
+@pytest.mark.slow
+def test_sums_over_all_pairs_of_the_papers_compile(tmp_path):
+    compile_for_all(build.source(nbody.KERNELS.path, {}), {}, tmp_path, 64)
 
 
 @pytest.mark.slow
@@ -123,9 +123,5 @@ def test_counts_of_distances_compile(tmp_path):
 
 
 def test_what_the_engine_does_not_do_is_refused():
-    with pytest.raises(UsageError, match="8x4"):
-        CUDA.prepare_pairs(PairSum(FIELD, layout="4x4"))
-    with pytest.raises(UsageError, match="cutoff"):
-        CUDA.prepare_pairs(PairSum(OPEN)).search(some_atoms())
     with pytest.raises(InputError, match="too small"):
         clusters.geometry(Cell.from_parameters(0.1, 10, 10), 12.0)

@@ -195,7 +195,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 """
 
 #: The argument of a file's kernels.
-TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask", "nbody.cu": "AllPairsTask",
+TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask",
          "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "cutoff_largebin.cu": "Task",
          "cutoff_smallbin.cu": "ListTask"}

@@ -11,9 +11,9 @@ from vmdpotential.molecule.cell import Cell
 
 
 def reference(potential, atoms, cell, others=None):
-    """Return the sum over pairs of atoms, or of atoms and others, with all images: forces, energies, virial, jerks.
+    """Return the sum over pairs of atoms, or of atoms and others, with all images: forces and energies.
 
-    An excluded pair is its nearest image; a cutoff is that of the softened distance, as all that a distance is in.
+    An excluded pair is its nearest image.
     """
     second = atoms if others is None else others
     x, y = (a.positions if cell is None else cell.wrap(a.positions) for a in (atoms, second))
@@ -21,7 +21,7 @@ def reference(potential, atoms, cell, others=None):
     out = _nearest_of_excluded(atoms, x, cell) if others is None else {}
     for shift in _shifts(potential, x, y, cell):
         d = x[:, None] - (y + shift @ (np.eye(3) if cell is None else cell.vectors))
-        r2 = (d * d).sum(-1) + potential.softening**2
+        r2 = (d * d).sum(-1)
         near = r2 < (np.inf if potential.cutoff is None else potential.cutoff**2)
         if others is None and not shift.any():
             np.fill_diagonal(near, False)
@@ -32,17 +32,12 @@ def reference(potential, atoms, cell, others=None):
             i, j = np.nonzero(near & (left_out == excluded))
             if len(i):
                 _add(potential, atoms, second, i, j, d[i, j], r2[i, j], excluded, result, other)
-    if others is None:
-        result.virial[:] /= 2  # every pair has come twice
-        return result
-    return PairResult(result.forces, result.energies, (result.virial + other.virial) / 2, result.jerks,
-                      PairResult(other.forces, other.energies, None, other.jerks))
+    return result if others is None else PairResult(result.forces, result.energies, other)
 
 
 def _empty(potential, atoms):
     n = len(atoms)
-    return PairResult(np.zeros((n, 3)), np.zeros((n, len(potential.terms))), np.zeros((3, 3)),
-                      None if atoms.velocities is None else np.zeros((n, 3)))
+    return PairResult(np.zeros((n, 3)), np.zeros((n, len(potential.terms))))
 
 
 def _shifts(potential, x, y, cell):
@@ -74,22 +69,17 @@ def _add(potential, atoms, second, i, j, d, r2, excluded, result, other):
     tables = {name: atoms.tables[name][atoms.types[i], second.types[j]] for name in potential.tables}
     sides = [(result, i, mine, theirs, 1)] + ([] if second is atoms else [(other, j, theirs, mine, -1)])
     for into, place, own, of, sign in sides:
-        slope, bend = _slopes(potential, r2, own, of, tables, excluded)
+        slope = _slopes(potential, r2, own, of, tables, excluded)
         np.add.at(into.forces, place, sign * slope[:, None] * d)
         np.add.at(into.energies, place, _energies(potential, r2, own, of, tables, excluded).T / 2)
-        into.virial[:] += (d * slope[:, None]).T @ d
-        if into.jerks is not None:
-            v = atoms.velocities[i] - second.velocities[j]
-            np.add.at(into.jerks, place, sign * (slope[:, None] * v + (2 * bend * (d * v).sum(1))[:, None] * d))
 
 
 def _slopes(potential, r2, i, j, tables, excluded):
-    scaled = potential.scaled(("slope", "bend"), excluded=excluded)
+    scaled = potential.scaled(("slope",), excluded=excluded)
     inputs = {f"i.{n}": v for n, v in i.items()} | {f"j.{n}": v for n, v in j.items()}
     inputs |= {f"pair.{n}": v for n, v in tables.items()} | {"r2": r2, "rinv": 1 / np.sqrt(r2)}
     inputs |= dict(zip(scaled.program.parameters, scaled.values, strict=True))
-    slope, bend = evaluate_all(scaled.program, inputs)
-    return slope + 0 * r2, bend + 0 * r2
+    return evaluate_all(scaled.program, inputs)[0] + 0 * r2
 
 
 def _energies(potential, r2, i, j, tables, excluded):
@@ -120,3 +110,20 @@ def distances(positions, others, cell, reach, bins):
             d = d[~np.eye(len(d), dtype=bool)]
         result += np.bincount((d[d < reach] * (bins / reach)).astype(int), minlength=bins)[:bins]
     return result if others is not None else result // 2
+
+
+def apart(x, y, soft=0.0):
+    """Return the vectors between all pairs, and the distances, infinite for an atom and itself."""
+    d = x[:, None] - y
+    r = np.sqrt((d * d).sum(2) + soft**2)
+    if x is y:
+        np.fill_diagonal(r, np.inf)
+    return d, r
+
+
+def coulomb_by_hand(x, q, others=None):
+    """Return half of the Coulomb energies of each charge's pairs, and the forces."""
+    y, p = others or (x, q)
+    d, r = apart(x, y)
+    energy = q[:, None] * p / r
+    return energy.sum(1) / 2, ((energy / r**2)[..., None] * d).sum(1)

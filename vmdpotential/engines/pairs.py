@@ -1,8 +1,8 @@
 """The interface of engines for sums over pairs of atoms.
 
-An engine prepares a :class:`PairSum` once. With a cutoff it then *searches* the pairs of some atoms in range. The
-resulting :class:`PairList` is valid as long as no atom moves by more than half of the buffer, and is *run* for
-positions. Without a cutoff all pairs are summed. Each pair counts once, with half of its energy for each of its atoms.
+An engine prepares a :class:`PairSum` once. It then *searches* the pairs of some atoms in range. The resulting
+:class:`PairList` is valid as long as no atom moves by more than half of the buffer, and is *run* for positions. Each
+pair counts once, with half of its energy for each of its atoms.
 """
 
 from __future__ import annotations
@@ -21,50 +21,45 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: ``single``: terms in float32, energies and virials summed in float64. ``double``: all in float64.
+#: ``single``: terms in float32. ``double``: all in float64.
 PRECISIONS = ("single", "double")
 
 
 @dataclass(frozen=True, eq=False)
 class PairSum:
-    """A sum over pairs of atoms: the potential, its periodic cell, and the quantities to compute.
+    """A sum over the pairs of atoms within a cutoff: the potential, its periodic cell, and the quantities to compute.
 
     Parameters
     ----------
     potential : PairPotential
-        Potential with its cutoff; if it has no cutoff, all pairs are summed.
+        Potential with its cutoff.
     cell : Cell or None
         Periodic cell; every image within the cutoff counts, those of the atom itself included.
     precision : str
         One of :data:`PRECISIONS`.
-    energy, virial, jerk : bool
-        Whether these are computed in addition to forces; jerks only without a cutoff.
+    energy : bool
+        Whether energies are computed in addition to forces.
     buffer : float, A
         Distance beyond the cutoff up to which pairs are listed.
-    layout : str
-        Name of the engine's layout of clusters; ``auto`` is its fastest one.
     """
 
     potential: PairPotential
     cell: Cell | None = None
     precision: str = "single"
     energy: bool = False
-    virial: bool = False
-    jerk: bool = False
     buffer: float = 0.0
-    layout: str = "auto"
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise UsageError("precision", f"choose one of {', '.join(PRECISIONS)}", value=self.precision)
-        if self.potential.cutoff is None and self.cell is not None:
-            raise UsageError("cell", "the sum over all pairs and their periodic images needs a cutoff")
+        if self.potential.cutoff is None:
+            raise UsageError("cutoff", "pairs are summed up to a cutoff, and this potential has none")
 
     @property
-    def reach(self) -> float | None:
+    def reach(self) -> float:
         """Distance in A up to which pairs are listed."""
-        cutoff = self.potential.cutoff
-        return None if cutoff is None else cutoff + self.buffer
+        assert self.potential.cutoff is not None
+        return self.potential.cutoff + self.buffer
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +78,6 @@ class Atoms:
         Tables by the names in `PairPotential.tables`.
     exclusions : (E, 2) int64, optional
         Excluded pairs i < j, sorted. Only their nearest images are excluded; others within the cutoff count.
-    velocities : (N, 3) float64, optional
-        Velocities for jerks, A per unit of time.
     """
 
     positions: Floats
@@ -92,7 +85,6 @@ class Atoms:
     types: Integers | None = None
     tables: Mapping[str, Floats] = field(default_factory=dict)
     exclusions: Integers | None = None
-    velocities: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -100,7 +92,7 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class PairResult:
-    """Forces, energies, virial and jerks of a sum over pairs.
+    """Forces and energies of a sum over pairs.
 
     Parameters
     ----------
@@ -108,18 +100,12 @@ class PairResult:
         Force on each atom.
     energies : (N, terms) float64 or None, kcal/mol
         Half of the energies of all pairs of each atom, by the terms of the potential.
-    virial : (3, 3) float64 or None, kcal/mol
-        Sum over pairs of (x_i - x_j) times the force on i.
-    jerks : (N, 3) float64 or None
-        Rate of change of the forces.
     other : PairResult or None
         Result of the second set of atoms, if pairs of two sets were summed.
     """
 
     forces: Floats
     energies: Floats | None = None
-    virial: Floats | None = None
-    jerks: Floats | None = None
     other: PairResult | None = None
 
 
@@ -144,4 +130,4 @@ class PreparedPairs(Protocol):
         """Return the pairs in range: among the atoms, or of each atom with each of the others, without exclusions."""
 
     def run(self, atoms: Atoms, others: Atoms | None = None) -> PairResult:
-        """Return the sum over all pairs among the atoms, or over those of each atom with each of the others."""
+        """Return the sum over the pairs in range, as a list that is used once."""

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 TARGET = Path(HEADERS, "radial.h")
 
 #: Results of a radial function and of a pair potential's program, which are the structs' functions.
-RADIAL, PAIR, JERK = ("value", "derivative"), ("slope", "energy"), ("slope", "bend", "energy")
+RADIAL, PAIR = ("value", "derivative"), ("slope", "energy")
 
 #: Operations of the interpreter, by their numbers.
 OPERATIONS = ("add", "sub", "mul", "div", "fma", "min", "max", "less", "select", "sqrt", "exp", "erfc", "interpolate")
@@ -40,8 +40,8 @@ _HEAD = """\
 // Radial functions of interactions and terms of pair potentials; written by scripts/make_radial_functions.
 //
 // `uniforms` are what vmdpotential.interactions.compiled.uniforms returns. `derivative` is that of `value` with respect
-// to r2; slope is -1/r dE/dr, and bend its derivative with respect to r2. i, j and pair are parameters of both atoms,
-// and of their types, in the order that the struct states.
+// to r2; slope is -1/r dE/dr. i, j and pair are parameters of both atoms, and of their types, in the order that the
+// struct states.
 #pragma once
 
 #include "functions.h"
@@ -82,7 +82,6 @@ def with_derivative(program: Program) -> Program:
 def built_in() -> Iterator[BuiltIn]:
     """Yield all functions that have a struct, those of lattices and points first."""
     from vmdpotential.interactions import (
-        buckingham,
         coulomb,
         distance_dependent,
         ewald,
@@ -107,21 +106,16 @@ def built_in() -> Iterator[BuiltIn]:
                  probe.FAR, probe.NEAR):
         yield BuiltIn(_struct(page.name, len(page.quantities)), with_derivative(page.bind().scaled().program), RADIAL)
 
-    bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), ewald.polynomial(10.0, 0.312),
-              ewald.tabulated(10.0, 0.312)]
-    terms = [(coulomb.INTERACTION.bind(), pairs.SOURCES), *((bound, pairs.CHARGES) for bound in bounds)]
+    bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), ewald.polynomial(10.0, 0.312)]
+    terms = [(bound, pairs.CHARGES) for bound in bounds]
     terms += [(page.bind(), rule) for page in (lennard_jones.INTERACTION, lennard_jones.SHIFTED, lennard_jones.SWITCHED)
               for rule in (pairs.GEOMETRIC, pairs.LORENTZ_BERTHELOT, pairs.TABLE)]
-    terms += [(buckingham.INTERACTION.bind(), rule)
-              for rule in (pairs.BUCKINGHAM, pairs.table(buckingham.INTERACTION))]
     for bound, rule in terms:
         potential = pairs.PairPotential((pairs.Term("term", bound, rule),))
         name = f"{bound.interaction.name}_{rule.name.replace('-', '_')}_pair"
         yield BuiltIn(_struct(name), potential.scaled(PAIR).program, PAIR)
         if potential.corrects_excluded:
             yield BuiltIn(_struct("excluded_" + name), potential.scaled(PAIR, excluded=True).program, PAIR)
-        if rule is pairs.SOURCES:
-            yield BuiltIn(_struct(name + "_jerk"), potential.scaled(JERK).program, JERK)
 
 
 def _struct(name: str, count: int = 0) -> str:
@@ -194,7 +188,7 @@ def header() -> str:
     names = [function.name for function in functions]
     assert len(set(names)) == len(names)
     structs, parts = [_source(function) for function in functions], []
-    for results, title in ((RADIAL, "RADIAL_FUNCTIONS"), (PAIR, "PAIR_TERMS"), (JERK, "JERK_TERMS")):
+    for results, title in ((RADIAL, "RADIAL_FUNCTIONS"), (PAIR, "PAIR_TERMS")):
         rows = [f"    DO({number}, {function.name}) /* {digest(function.program)} */ \\\n"
                 for number, function in enumerate(functions) if function.results == results]
         parts.append(f"// Numbers and names, and digests by which Python finds them.\n#define {title}(DO) \\\n"
@@ -296,7 +290,7 @@ def number_of(program: Program) -> int:
     """Return the number of the struct of a program, or -1 if it has none.
 
     The results of the program must be those of :data:`RADIAL` (:func:`with_derivative`), or for one term of a pair
-    potential those of :data:`PAIR` or :data:`JERK`.
+    potential those of :data:`PAIR`.
     """
     return _numbers().get(digest(program), -1)
 

@@ -10,9 +10,6 @@ pairs have -erf(beta r) / r, which cancels their part of the mesh sum.
 For sums over pairs up to a cutoff, :func:`polynomial` replaces erf(beta r) / r and its slope by polynomials, without
 division, exponential or table. In t = 2 r^2 / rc^2 - 1 their terms are small, so that single precision suffices: at
 beta rc = 3.12 the relative error of the force is 3e-6 at degree 12 and 2e-5 at degree 10.
-
-:func:`tabulated` interpolates both in tables, linearly in r^2, which is faster on older processors (S. Pall, B. Hess,
-Comput. Phys. Commun. 184 (2013) 2641-2650): at beta rc = 3.12 the relative error of the force is 3e-6 with 1024 values.
 """
 
 from dataclasses import dataclass
@@ -24,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.interactions import Bound, Check, Interaction, Quantity
-from vmdpotential.interactions.tracing import Scalar, erfc, fma, interpolate
+from vmdpotential.interactions.tracing import Scalar, erfc, fma
 
 DEGREE = 12
-#: Number of values of a table.
-SIZE = 1024
 
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
@@ -58,16 +53,12 @@ INTERACTION = Interaction(
 
 @dataclass(frozen=True)
 class _Smooth:
-    """erf(beta r) / r or its slope, by a polynomial or a table; a class and not a closure, which cannot be pickled."""
+    """erf(beta r) / r or its slope, by a polynomial; a class and not a closure, which cannot be pickled."""
 
-    degree: int  # degree of the polynomial, or number of values in the table less one
-    letter: str  # first letter of the names of coefficients or values: e for the potential, f for the slope
-    table: bool = False
+    degree: int
+    letter: str  # first letter of the names of coefficients: e for the potential, f for the slope
 
     def smooth(self, r2: Scalar, p: Any) -> Scalar:
-        if self.table:
-            return interpolate(r2 * (self.degree / (p.cutoff * p.cutoff)),
-                               [getattr(p, f"{self.letter}{n}") for n in range(self.degree + 1)])
         t = fma(r2, 2.0 / (p.cutoff * p.cutoff), -1.0)
         # even and odd powers separately: one more product, but half the latency
         square, halves = t * t, []
@@ -96,17 +87,16 @@ class _Rest(_Smooth):
 
 
 @cache
-def _page(degree: int, table: bool = False) -> Interaction:
-    """Return the interaction with polynomials of some degree, or with tables."""
-    cutoff, what = INTERACTION.quantities[0], "value" if table else "coefficient"
+def _page(degree: int) -> Interaction:
+    """Return the interaction with polynomials of some degree."""
     return Interaction(
-        "ewald_table" if table else "ewald_polynomial", _Potential(degree, "e", table),
-        [cutoff, *(Quantity(f"e{n}", "1/A", 0.0, -1e300, 1e300, f"{what} {n} of erf(beta r) / r")
-                   for n in range(degree + 1)),
-         *(Quantity(f"f{n}", "1/A^3", 0.0, -1e300, 1e300, f"{what} {n} of its slope")
+        "ewald_polynomial", _Potential(degree, "e"),
+        [INTERACTION.quantities[0],
+         *(Quantity(f"e{n}", "1/A", 0.0, -1e300, 1e300, f"coefficient {n} of erf(beta r) / r")
+           for n in range(degree + 1)),
+         *(Quantity(f"f{n}", "1/A^3", 0.0, -1e300, 1e300, f"coefficient {n} of its slope")
            for n in range(degree + 1))],
-        slope=_Slope(degree, "f", table), excluded=_Rest(degree, "e", table),
-        excluded_slope=_Rest(degree, "f", table),
+        slope=_Slope(degree, "f"), excluded=_Rest(degree, "e"), excluded_slope=_Rest(degree, "f"),
     )
 
 
@@ -132,14 +122,3 @@ def polynomial(cutoff: float, beta: float, degree: int = DEGREE) -> Bound:
         fit = np.polynomial.Chebyshev.fit(t, requested, degree, domain=[-1, 1]).convert(kind=np.polynomial.Polynomial)
         values |= {f"{letter}{n}": float(c) for n, c in enumerate(fit.coef)}
     return _page(degree).bind(**values)
-
-
-@cache
-def tabulated(cutoff: float, beta: float, size: int = SIZE) -> Bound:
-    """Return Ewald's real-space part up to a cutoff (A) by tables with `size` values, for the CPU; beta is in 1/A."""
-    r = np.maximum(cutoff * np.sqrt(np.arange(size) / (size - 1)), 1e-9 / beta)
-    potential, slope = _smooth(r, beta)
-    values = {"cutoff": cutoff}
-    for letter, table in (("e", potential), ("f", slope)):
-        values |= {f"{letter}{n}": float(x) for n, x in enumerate(table)}
-    return _page(size - 1, True).bind(**values)

@@ -68,16 +68,8 @@ def _charges(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
     return {"weight": i.charge * j.charge}
 
 
-def _sources(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
-    return {"weight": j.source}
-
-
 def _geometric(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
     return {"a6": i.root_a6 * j.root_a6, "a12": i.root_a12 * j.root_a12}
-
-
-def _buckingham(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
-    return {"a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c}
 
 
 def _looked_up(names: Sequence[str], i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
@@ -86,14 +78,10 @@ def _looked_up(names: Sequence[str], i: Any, j: Any, pair: Any) -> dict[str, Sca
 
 #: Charges, sqrt(kcal/mol A).
 CHARGES = Rule("charges", {"charge": 0.5}, {}, _charges)
-#: The potential of j alone at i: with the sources -G m, the force of 1/r is the acceleration by gravity.
-SOURCES = Rule("sources", {"source": 1}, {}, _sources)
 #: a6 and a12 are products of the atoms' square roots of them.
 GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {}, _geometric)
 #: Half of the distance of the minimum (A), and sqrt(12 epsilon).
 LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
-#: A exp(-B r) - C / r^6 with geometric means of A and C and the arithmetic mean of B.
-BUCKINGHAM = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, _buckingham)
 
 
 def table(interaction: Interaction) -> Rule:
@@ -142,12 +130,9 @@ class PairPotential:
     Parameters
     ----------
     terms : sequence of Term
-    softening : float, A
-        Plummer softening: r^2 + softening^2 replaces r^2.
     """
 
     terms: tuple[Term, ...]
-    softening: float = 0.0
 
     def __post_init__(self) -> None:
         if len({term.bound.cutoff for term in self.terms}) != 1:
@@ -184,8 +169,8 @@ class PairPotential:
         Parameters
         ----------
         outputs : sequence of str
-            Results of the program, in this order: ``slope`` (-1/r dE/dr of all terms), ``bend`` (its derivative
-            with respect to r^2, for jerks), ``energy`` (one result for each term).
+            Results of the program, in this order: ``slope`` (-1/r dE/dr of all terms), ``energy`` (one result for
+            each term).
         length : float, A
             The unit of distances.
         excluded : bool
@@ -194,7 +179,8 @@ class PairPotential:
         Raises
         ------
         UsageError
-            When an interaction contains a length as a plain number instead of a parameter with a unit.
+            When an interaction contains a length as a plain number instead of a parameter with a unit, or a rule has
+            parameters of only one of two atoms.
         """
         return _scaled(self, tuple(outputs), length, excluded)
 
@@ -210,17 +196,16 @@ class ScaledPairs:
     values : tuple of float
         Uniform parameters, in the program's order.
     length : float, A
-        The unit of length: the parameters of atoms must be divided by length^power, resulting slopes by length^2 and
-        bends by length^4. Energies are in kcal/mol.
-    cutoff2, softening2 : float
-        Squares of cutoff and softening in that unit; without a cutoff, the first is infinite.
+        The unit of length: the parameters of atoms must be divided by length^power, and resulting slopes by length^2.
+        Energies are in kcal/mol.
+    cutoff2 : float
+        Square of the cutoff in that unit; infinite without a cutoff.
     """
 
     program: Program
     values: tuple[float, ...]
     length: float
     cutoff2: float
-    softening2: float
 
 
 def _nothing(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
@@ -272,16 +257,13 @@ def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, e
         total = total + _slope(term, radial, written, leaves, uniform)
     results: list[Scalar] = []
     for output in outputs:
-        if output == "energy":
-            results += energies
-        elif output == "slope":
-            results.append(total)
-        else:
-            bend = differentiate(total, r2, rinv)
-            results.append(0.0 if bend is None else bend)
+        results += energies if output == "energy" else [total]
     scaled = ScaledPairs(linear(results, list(values)), tuple(values.values()), length,
-                         np.inf if potential.cutoff is None else (potential.cutoff / length) ** 2,
-                         (potential.softening / length) ** 2)
+                         np.inf if potential.cutoff is None else (potential.cutoff / length) ** 2)
+    mine, its = ({name[2:] for name in scaled.program.inputs if name[:2] == side} for side in ("i.", "j."))
+    if mine != its:
+        raise UsageError("interaction", f"depends on {', '.join(sorted(mine ^ its))} of only one of two atoms, and the "
+                         "forces on both have to be opposite", value=", ".join(potential.names))
     if length != 1:
         _require_units(potential, scaled, outputs, excluded)
     return scaled
@@ -301,7 +283,7 @@ def _require_units(potential: PairPotential, scaled: ScaledPairs, outputs: tuple
         inputs = {name: 1.3 / length**power for name, power in powers.items()}
         results += evaluate_all(program, inputs | dict(zip(program.parameters, values, strict=True))
                                 | {"r2": x * x, "rinv": 1 / x})
-    units = [{"slope": 2, "bend": 4}.get(o, 0) for o in outputs for _ in (potential.terms if o == "energy" else (o,))]
+    units = [2 * (o == "slope") for o in outputs for _ in (potential.terms if o == "energy" else (o,))]
     for a, b, power in zip(there, here, units, strict=True):
         if not np.allclose(a / scaled.length**power, b, rtol=1e-9, atol=0):
             names = ", ".join(term.bound.interaction.name for term in potential.terms)

@@ -45,7 +45,8 @@ RANGE = (ctypes.c_char_p, ctypes.c_longlong, ctypes.c_longlong)
 TEAM = (ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
 _STRUCT = re.compile(r"^(?:template <class (\w+)> )?struct\s+(\w+)\s*\{(.*?)\};", re.MULTILINE | re.DOTALL)
-_KERNEL = re.compile(r"^(?:RANGE_|TEAM_|BLOCK_|NODE_|REDUCE_)?KERNEL\((\w+),\s*(\w+(?:<\w+>)?)[,)]", re.MULTILINE)
+_KERNEL = re.compile(r"^(?:RANGE_|TEAM_|BLOCK_|NODE_|REDUCE_|PAIRS_)?KERNEL\((\w+),\s*(\w+(?:<\w+>)?)[,)]",
+                     re.MULTILINE)
 _MEMBER = re.compile(r"^\s*(const\s+)?(unsigned char|signed char|\w+)\s+(.+?)\s*$", re.DOTALL)
 _NAME = re.compile(r"^(\*?)\s*(\w+)((?:\[\d+\])*)$")
 

@@ -1,8 +1,8 @@
 // Radial functions of interactions and terms of pair potentials; written by scripts/make_radial_functions.
 //
 // `uniforms` are what vmdpotential.interactions.compiled.uniforms returns. `derivative` is that of `value` with respect
-// to r2; slope is -1/r dE/dr, and bend its derivative with respect to r2. i, j and pair are parameters of both atoms,
-// and of their types, in the order that the struct states.
+// to r2; slope is -1/r dE/dr. i, j and pair are parameters of both atoms, and of their types, in the order that the
+// struct states.
 #pragma once
 
 #include "functions.h"
@@ -1009,53 +1009,6 @@ template <class V> struct CoulombOfProbeNear {
     }
 };
 
-// i: source
-// j: source
-template <class V> struct CoulombSourcesPair {
-    static constexpr int PARAMETERS = 1;  // of each atom
-    explicit CoulombSourcesPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
-    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = rinv * rinv;
-      const V t1 = t0 * rinv;
-      const V t2 = t1 * j[0];
-      return t2;
-    }
-    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = rinv * j[0];
-      return t0;
-    }
-};
-
-// i: source
-// j: source
-template <class V> struct CoulombSourcesPairJerk {
-    static constexpr int PARAMETERS = 1;  // of each atom
-    explicit CoulombSourcesPairJerk(const traced::number_of<V> *uniforms) { (void)uniforms; }
-    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = rinv * rinv;
-      const V t1 = t0 * rinv;
-      const V t2 = t1 * j[0];
-      return t2;
-    }
-    MEMBER V bend(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = rinv * rinv;
-      const V t1 = t0 * rinv;
-      const V t2 = t1 * j[0];
-      const V t3 = t2 * t0;
-      const V t4 = t3 * traced::fill<V>((traced::number_of<V>)-1.5);
-      return t4;
-    }
-    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = rinv * j[0];
-      return t0;
-    }
-};
-
 // i: charge
 // j: charge
 template <class V> struct CoulombChargesPair {
@@ -1655,66 +1608,6 @@ template <class V> struct ExcludedEwaldPolynomialChargesPair {
     }
 };
 
-// i: charge
-// j: charge
-template <class V> struct EwaldTableChargesPair {
-    V u0;
-    const traced::number_of<V> *table;
-    static constexpr int PARAMETERS = 1;  // of each atom
-    explicit EwaldTableChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), table(uniforms) {}
-    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = rinv * rinv;
-      const V t1 = t0 * rinv;
-      const V t2 = r2 * u0;
-      const V t3 = traced::min(t2, traced::fill<V>((traced::number_of<V>)1022.999));
-      const V t4 = traced::interpolate(t3, table + 1);
-      const V t5 = t1 - t4;
-      const V t6 = i[0] * j[0];
-      const V t7 = t5 * t6;
-      return t7;
-    }
-    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = r2 * u0;
-      const V t1 = traced::min(t0, traced::fill<V>((traced::number_of<V>)1022.999));
-      const V t2 = i[0] * j[0];
-      const V t3 = traced::interpolate(t1, table + 1025);
-      const V t4 = rinv - t3;
-      const V t5 = t4 * t2;
-      return t5;
-    }
-};
-
-// i: charge
-// j: charge
-template <class V> struct ExcludedEwaldTableChargesPair {
-    V u0;
-    const traced::number_of<V> *table;
-    static constexpr int PARAMETERS = 1;  // of each atom
-    explicit ExcludedEwaldTableChargesPair(const traced::number_of<V> *uniforms) : u0(traced::fill<V>(uniforms[0])), table(uniforms) {}
-    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = r2 * u0;
-      const V t1 = traced::min(t0, traced::fill<V>((traced::number_of<V>)1022.999));
-      const V t2 = traced::interpolate(t1, table + 1);
-      const V t3 = -t2;
-      const V t4 = i[0] * j[0];
-      const V t5 = t3 * t4;
-      return t5;
-    }
-    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = r2 * u0;
-      const V t1 = traced::min(t0, traced::fill<V>((traced::number_of<V>)1022.999));
-      const V t2 = i[0] * j[0];
-      const V t3 = traced::interpolate(t1, table + 1025);
-      const V t4 = -t3;
-      const V t5 = t4 * t2;
-      return t5;
-    }
-};
-
 // i: root_a12, root_a6
 // j: root_a12, root_a6
 template <class V> struct LennardJonesGeometricPair {
@@ -2122,95 +2015,6 @@ template <class V> struct LennardJonesSwitchedTablePair {
     }
 };
 
-// i: half_b, root_a, root_c
-// j: half_b, root_a, root_c
-template <class V> struct BuckinghamBuckinghamPair {
-    static constexpr int PARAMETERS = 3;  // of each atom
-    explicit BuckinghamBuckinghamPair(const traced::number_of<V> *uniforms) { (void)uniforms; }
-    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = i[1] * j[1];
-      const V t1 = i[0] + j[0];
-      const V t2 = t0 * t1;
-      const V t3 = r2 * rinv;
-      const V t4 = t1 * t3;
-      const V t5 = -t4;
-      const V t6 = traced::max(t5, traced::fill<V>((traced::number_of<V>)-87.0));
-      const V t7 = traced::min(t6, traced::fill<V>((traced::number_of<V>)88.0));
-      const V t8 = traced::exp(t7);
-      const V t9 = t2 * t8;
-      const V t10 = t9 * rinv;
-      const V t11 = i[2] * j[2];
-      const V t12 = traced::fill<V>((traced::number_of<V>)6.0) * t11;
-      const V t13 = rinv * rinv;
-      const V t14 = t13 * t13;
-      const V t15 = t14 * t14;
-      const V t16 = t12 * t15;
-      const V t17 = t10 - t16;
-      return t17;
-    }
-    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = i[1] * j[1];
-      const V t1 = i[0] + j[0];
-      const V t2 = r2 * rinv;
-      const V t3 = t1 * t2;
-      const V t4 = -t3;
-      const V t5 = traced::max(t4, traced::fill<V>((traced::number_of<V>)-87.0));
-      const V t6 = traced::min(t5, traced::fill<V>((traced::number_of<V>)88.0));
-      const V t7 = traced::exp(t6);
-      const V t8 = i[2] * j[2];
-      const V t9 = rinv * rinv;
-      const V t10 = t9 * t9;
-      const V t11 = t0 * t7;
-      const V t12 = t10 * t9;
-      const V t13 = t8 * t12;
-      const V t14 = t11 - t13;
-      return t14;
-    }
-};
-
-// pair: a, b, c
-template <class V> struct BuckinghamTablePair {
-    static constexpr int PARAMETERS = 0;  // of each atom
-    explicit BuckinghamTablePair(const traced::number_of<V> *uniforms) { (void)uniforms; }
-    MEMBER V slope(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = pair[0] * pair[1];
-      const V t1 = r2 * rinv;
-      const V t2 = pair[1] * t1;
-      const V t3 = -t2;
-      const V t4 = traced::max(t3, traced::fill<V>((traced::number_of<V>)-87.0));
-      const V t5 = traced::min(t4, traced::fill<V>((traced::number_of<V>)88.0));
-      const V t6 = traced::exp(t5);
-      const V t7 = t0 * t6;
-      const V t8 = t7 * rinv;
-      const V t9 = traced::fill<V>((traced::number_of<V>)6.0) * pair[2];
-      const V t10 = rinv * rinv;
-      const V t11 = t10 * t10;
-      const V t12 = t11 * t11;
-      const V t13 = t9 * t12;
-      const V t14 = t8 - t13;
-      return t14;
-    }
-    MEMBER V energy(V r2, V rinv, const V *i, const V *j, const V *pair) const
-    {
-      const V t0 = r2 * rinv;
-      const V t1 = pair[1] * t0;
-      const V t2 = -t1;
-      const V t3 = traced::max(t2, traced::fill<V>((traced::number_of<V>)-87.0));
-      const V t4 = traced::min(t3, traced::fill<V>((traced::number_of<V>)88.0));
-      const V t5 = traced::exp(t4);
-      const V t6 = rinv * rinv;
-      const V t7 = t6 * t6;
-      const V t8 = pair[0] * t5;
-      const V t9 = t7 * t6;
-      const V t10 = pair[2] * t9;
-      const V t11 = t8 - t10;
-      return t11;
-    }
-};
-
 // Numbers and names, and digests by which Python finds them.
 #define RADIAL_FUNCTIONS(DO) \
     DO(0, Coulomb) /* b83632d8a9d0f9d2 */ \
@@ -2236,35 +2040,26 @@ template <class V> struct BuckinghamTablePair {
 
 // Numbers and names, and digests by which Python finds them.
 #define PAIR_TERMS(DO) \
-    DO(20, CoulombSourcesPair) /* 38b89009888a0133 */ \
-    DO(22, CoulombChargesPair) /* 5be37789e558af90 */ \
-    DO(23, ShiftedCoulombChargesPair) /* 53424b4293799163 */ \
-    DO(24, ScreenedCoulombChargesPair) /* dadee150537139f0 */ \
-    DO(25, DistanceDependentChargesPair) /* 106f97b5131ab803 */ \
-    DO(26, SigmoidalDielectricChargesPair) /* 75b3456a2647e5bb */ \
-    DO(27, ReactionFieldChargesPair) /* f4898323588d02b8 */ \
-    DO(28, ExcludedReactionFieldChargesPair) /* dc13213d994e0cfd */ \
-    DO(29, EwaldChargesPair) /* 5ee18a2c71bc12ee */ \
-    DO(30, ExcludedEwaldChargesPair) /* 4ed1329bd2533152 */ \
-    DO(31, GaussianChargesPair) /* 1b2674b95e90254c */ \
-    DO(32, CutCoulombChargesPair) /* 6f466dd4fb90656d */ \
-    DO(33, ShortRangeChargesPair) /* ea182cbf608dc7ab */ \
-    DO(34, EwaldPolynomialChargesPair) /* 622ceafcb99a71b9 */ \
-    DO(35, ExcludedEwaldPolynomialChargesPair) /* e6dbddcba96ee447 */ \
-    DO(36, EwaldTableChargesPair) /* d4e712cbe199d78c */ \
-    DO(37, ExcludedEwaldTableChargesPair) /* 747eb615bdc57eda */ \
-    DO(38, LennardJonesGeometricPair) /* 945828f3f6a4d8dd */ \
-    DO(39, LennardJonesLorentzBerthelotPair) /* 7cd54bff7920b6e9 */ \
-    DO(40, LennardJonesTablePair) /* cbb7d5ebae618017 */ \
-    DO(41, LennardJonesShiftedGeometricPair) /* d9f242d0a0e968f6 */ \
-    DO(42, LennardJonesShiftedLorentzBerthelotPair) /* f13a5f20d5dd125c */ \
-    DO(43, LennardJonesShiftedTablePair) /* 0f8d656b03151094 */ \
-    DO(44, LennardJonesSwitchedGeometricPair) /* 760ab61e929fcfe7 */ \
-    DO(45, LennardJonesSwitchedLorentzBerthelotPair) /* 89260ad56ac16d0e */ \
-    DO(46, LennardJonesSwitchedTablePair) /* 4e95eec61872b4a7 */ \
-    DO(47, BuckinghamBuckinghamPair) /* 832c1820868332c8 */ \
-    DO(48, BuckinghamTablePair) /* 0357cd05488828c6 */
-
-// Numbers and names, and digests by which Python finds them.
-#define JERK_TERMS(DO) \
-    DO(21, CoulombSourcesPairJerk) /* 22fecd557b537c0f */
+    DO(20, CoulombChargesPair) /* 5be37789e558af90 */ \
+    DO(21, ShiftedCoulombChargesPair) /* 53424b4293799163 */ \
+    DO(22, ScreenedCoulombChargesPair) /* dadee150537139f0 */ \
+    DO(23, DistanceDependentChargesPair) /* 106f97b5131ab803 */ \
+    DO(24, SigmoidalDielectricChargesPair) /* 75b3456a2647e5bb */ \
+    DO(25, ReactionFieldChargesPair) /* f4898323588d02b8 */ \
+    DO(26, ExcludedReactionFieldChargesPair) /* dc13213d994e0cfd */ \
+    DO(27, EwaldChargesPair) /* 5ee18a2c71bc12ee */ \
+    DO(28, ExcludedEwaldChargesPair) /* 4ed1329bd2533152 */ \
+    DO(29, GaussianChargesPair) /* 1b2674b95e90254c */ \
+    DO(30, CutCoulombChargesPair) /* 6f466dd4fb90656d */ \
+    DO(31, ShortRangeChargesPair) /* ea182cbf608dc7ab */ \
+    DO(32, EwaldPolynomialChargesPair) /* 622ceafcb99a71b9 */ \
+    DO(33, ExcludedEwaldPolynomialChargesPair) /* e6dbddcba96ee447 */ \
+    DO(34, LennardJonesGeometricPair) /* 945828f3f6a4d8dd */ \
+    DO(35, LennardJonesLorentzBerthelotPair) /* 7cd54bff7920b6e9 */ \
+    DO(36, LennardJonesTablePair) /* cbb7d5ebae618017 */ \
+    DO(37, LennardJonesShiftedGeometricPair) /* d9f242d0a0e968f6 */ \
+    DO(38, LennardJonesShiftedLorentzBerthelotPair) /* f13a5f20d5dd125c */ \
+    DO(39, LennardJonesShiftedTablePair) /* 0f8d656b03151094 */ \
+    DO(40, LennardJonesSwitchedGeometricPair) /* 760ab61e929fcfe7 */ \
+    DO(41, LennardJonesSwitchedLorentzBerthelotPair) /* 89260ad56ac16d0e */ \
+    DO(42, LennardJonesSwitchedTablePair) /* 4e95eec61872b4a7 */

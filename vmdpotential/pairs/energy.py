@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import registry
-from vmdpotential.engines import PreparedPoints, get_engine
+from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
@@ -33,8 +33,9 @@ from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.all_pairs import sum_coulomb
 from vmdpotential.pairs.options import EnergyOptions
-from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, sums
+from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, pair_potential
 from vmdpotential.parameters import changed, takes_fields
 from vmdpotential.results import Columns, Tabular
 from vmdpotential.units import coulomb_constant
@@ -180,8 +181,10 @@ class Between:
         self.excluded_apart = self.excluded.subset(~(inner[self.excluded.first] & inner[self.excluded.second]))
         self._rule, self._parameters = lennard_jones_rule(nonbonded)
         self._own_exclusions = nonbonded.take(self.both).exclusions
-        self._sums: list[PairPotential] = []
-        self._pairs: list[PreparedPairs] = []
+        #: The potential that is summed over the pairs within the cutoff, and whether Coulomb is summed over all pairs.
+        self._potential: PairPotential | None = None
+        self._sums_all = False
+        self._pairs: PreparedPairs | None = None
         self._cell: Cell | None = None
         self._long: PointPlan | None = None
         self._field: PreparedPoints | None = None
@@ -190,12 +193,12 @@ class Between:
     def identity(self) -> dict[str, Any]:
         """Return all attributes on which the energies of a frame depend, without errors and derived attributes."""
         return {name: value for name, value in self.__getstate__().items()
-                if name not in ("error", "error_forces", "_sums", "_removed")}
+                if name not in ("error", "error_forces", "_potential", "_removed")}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy with the plan but nothing prepared, in which the engine is replaced by its name.
         """
-        return {**self.__dict__, "engine": self.engine.name, "_pairs": [], "_cell": None, "_field": None,
+        return {**self.__dict__, "engine": self.engine.name, "_pairs": None, "_cell": None, "_field": None,
                 "_smooth": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -203,7 +206,7 @@ class Between:
 
     def run(self, positions: Floats, cell: Cell | None) -> Energies:
         """Return the energies for positions (N, 3), A, and a cell or None."""
-        if self._sums:
+        if self._potential is not None:
             return self._run(positions, cell)
 
         def attempt(error: float) -> Attempt[Energies]:
@@ -238,23 +241,22 @@ class Between:
         return max(self.error, self.error_forces or 0.0)
 
     def _run(self, positions: Floats, cell: Cell | None) -> Energies:
-        self._prepare(positions, cell)
+        pairs = self._prepare(positions, cell)
         energies, forces = np.zeros((len(self.atoms), 2)), np.zeros((len(self.atoms), 3))
         for first, second in [*self.sets, *([(self.both, None)] if len(self.both) else [])]:
             rows = self.row[first]
-            for potential, pairs in zip(self._sums, self._pairs, strict=True):
-                atoms = self._engine_atoms(potential, positions, first, second is None)
-                others = None if second is None else self._engine_atoms(potential, positions, second, False)
-                if potential.cutoff is None:
-                    result = pairs.run(atoms, others)
-                else:
-                    result = pairs.search(atoms, others).run(
-                        atoms.positions, None if others is None else others.positions)
-                assert result.energies is not None
-                for n, name in enumerate(potential.names):
-                    # engines assign half of a pair's energy to each atom; here all of it, unless both atoms have rows
-                    energies[rows, int(name != "coulomb")] += result.energies[:, n] * (1 if second is None else 2)
-                forces[rows] += result.forces
+            # engines assign half of a pair's energy to each atom; here all of it, unless both atoms have rows
+            share = 1 if second is None else 2
+            result = pairs.run(self._engine_atoms(positions, first, second is None),
+                               None if second is None else self._engine_atoms(positions, second, False))
+            assert result.energies is not None
+            energies[rows, 2 - result.energies.shape[1] :] += share * result.energies
+            forces[rows] += result.forces
+            if self._sums_all:
+                others = None if second is None else (positions[second], self.charges[second])
+                halves, push = sum_coulomb(self.engine, positions[first], self.charges[first], others)
+                energies[rows, 0] += share * halves
+                forces[rows] += push
         if self._field is not None:
             self._add_smooth(self._field, positions, energies, forces)
         self._add_bonded(positions, cell, energies, forces)
@@ -262,14 +264,15 @@ class Between:
 
     def _plan(self, positions: Floats, cell: Cell | None, error: float) -> None:
         """Choose the potentials that are summed over pairs, and a mesh with an error (e/A)."""
-        self._pairs = []
+        self._pairs = None
         form = ELECTROSTATICS[self.electrostatics]
         if form.method:
             self._long = self._beyond(form.method, positions, cell, error)
         short = None if self._long is None else self._long.short
         summed = short or form.within(self.cutoff)
         self._removed = form.excluded(self.cutoff, summed)
-        self._sums = sums(summed, self.cutoff, self._rule)
+        self._sums_all = summed.cutoff is None
+        self._potential = pair_potential(summed, self.cutoff, self._rule)
 
     def _beyond(self, name: str, positions: Floats, cell: Cell | None, error: float) -> PointPlan | None:
         """Return a method's plan for the smooth part; None if all pairs of an open boundary are summed instead."""
@@ -286,19 +289,20 @@ class Between:
             return None
         return plan if plan.estimate.seconds < all_pairs else None
 
-    def _prepare(self, positions: Floats, cell: Cell | None) -> None:
-        """Prepare pair sums and mesh for a cell, unless the last frame had the same."""
-        same = bool(self._pairs) and same_cell(self._cell, cell)
-        if not same:
+    def _prepare(self, positions: Floats, cell: Cell | None) -> PreparedPairs:
+        """Return the pair sum and prepare the mesh for a cell, unless the last frame had the same."""
+        assert self._potential is not None
+        if self._pairs is None or not same_cell(self._cell, cell):
             self._cell = cell
-            self._pairs = [self.engine.prepare_pairs(PairSum(
-                potential, None if potential.cutoff is None else cell, PRECISION, energy=True))
-                for potential in self._sums]
+            self._pairs = self.engine.prepare_pairs(PairSum(self._potential, cell, PRECISION, energy=True))
         if self._long is not None:
             self._field = self._long.prepare(positions[self.every], positions[self.every], cell)
+        return self._pairs
 
-    def _engine_atoms(self, potential: PairPotential, positions: Floats, index: Integers, alone: bool) -> Atoms:
+    def _engine_atoms(self, positions: Floats, index: Integers, alone: bool) -> Atoms:
         """Return the atoms `index` for the engine, with exclusions if pairs among them alone are summed."""
+        potential = self._potential
+        assert potential is not None
         parameters = {"charge": self.charges, **self._parameters}
         tables = {"a6": 6 * self.nonbonded.c6, "a12": 12 * self.nonbonded.c12} if potential.tables else {}
         exclusions = self._own_exclusions if alone else None
@@ -346,11 +350,18 @@ class Between:
             qq = charges(self.excluded)
             short = self._removed
             add(self.excluded, d, 0, qq * (short(r) - 1 / r), qq * (-short.derivative(r) / r - 1 / r**3))
+        # kernels include excluded pairs of two sets, and the sum over all pairs any; the response of a reaction field's
+        # medium to them remains
+        summed = self.excluded if self._sums_all else self.excluded_apart
+        if len(summed.first):
+            d, r = displacement(summed)
+            r = np.maximum(r, SOFT_CORE) if self._sums_all else r
+            qq, law = charges(summed), self._removed
+            add(summed, d, 0, -qq * law(r), qq * law.derivative(r) / r)
         apart = self.excluded_apart
-        if len(apart.first):  # kernels include them; the response of a reaction field's medium to them remains
+        if len(apart.first):
             d, r = displacement(apart)
-            qq, inside, law = charges(apart), r < self.cutoff, self._removed
-            add(apart, d, 0, -qq * law(r), qq * law.derivative(r) / r)
+            inside = r < self.cutoff
             types = nonbonded.types[apart.first], nonbonded.types[apart.second]
             value, slope = lennard_jones_energy(nonbonded.c6[types] * inside, nonbonded.c12[types] * inside, r)
             add(apart, d, 1, -value, -slope)

@@ -58,12 +58,11 @@ ELECTROSTATICS = {
 }
 
 
-def sums(electric: Bound, cutoff: float, rule: Rule) -> list[PairPotential]:
-    """Return the potentials summed over pairs: Coulomb and Lennard-Jones in one if both end at the cutoff (A)."""
-    coulomb_term = Term("coulomb", electric, CHARGES)
+def pair_potential(electric: Bound, cutoff: float, rule: Rule) -> PairPotential:
+    """Return the potential of the pairs within the cutoff (A): Coulomb, if it ends there, and Lennard-Jones."""
     dispersion_term = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), rule)
-    return [PairPotential((coulomb_term, dispersion_term))] if electric.cutoff is not None else [
-        PairPotential((coulomb_term,)), PairPotential((dispersion_term,))]
+    coulomb_terms = () if electric.cutoff is None else (Term("coulomb", electric, CHARGES),)
+    return PairPotential((*coulomb_terms, dispersion_term))
 
 
 def lennard_jones_rule(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:

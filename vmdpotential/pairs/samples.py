@@ -62,14 +62,11 @@ def water(edge: float) -> WaterBox:
 
 
 def potential(name: str, cutoff: float) -> PairPotential:
-    """Return Lennard-Jones with a conductor's reaction field (``rf``) or Ewald's real-space part (``ewald``).
-
-    Ewald's real-space part is a polynomial, or with ``ewald-table`` (CPU only) a table.
-    """
+    """Return Lennard-Jones with a conductor's reaction field (``rf``) or Ewald's real-space part (``ewald``)."""
     if name == "rf":
         coulomb = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0)
     else:
-        coulomb = (ewald.tabulated if name == "ewald-table" else ewald.polynomial)(cutoff, BETA_CUTOFF / cutoff)
+        coulomb = ewald.polynomial(cutoff, BETA_CUTOFF / cutoff)
     return PairPotential((Term("coulomb", coulomb, CHARGES),
                           Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), GEOMETRIC)))
 

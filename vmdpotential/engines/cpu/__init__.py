@@ -49,9 +49,9 @@ class CpuEngine(Engine):
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
-        from vmdpotential.engines.cpu.pairs import nbody, pairs
+        from vmdpotential.engines.cpu.pairs.pairs import ClusterPairs
 
-        return nbody.AllPairs(work) if work.potential.cutoff is None else pairs.ClusterPairs(work)
+        return ClusterPairs(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:

@@ -183,9 +183,9 @@ class CudaEngine(Engine):
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
-        from vmdpotential.engines.cuda import clusters, nbody
+        from vmdpotential.engines.cuda.clusters import PairsInRange
 
-        return nbody.AllPairs(work) if work.potential.cutoff is None else clusters.PairsInRange(work)
+        return PairsInRange(work)
 
     def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                         bins: int) -> NDArray[np.int64]:

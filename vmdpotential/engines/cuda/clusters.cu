@@ -509,9 +509,6 @@ struct Sums {
 #if ENERGY
     REAL energy[TERMS][8];
 #endif
-#if VIRIAL
-    REAL virial[9];
-#endif
 };
 
 // Add the pairs of an entry; SPECIAL if some of them are excluded or do not count.
@@ -542,7 +539,7 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
         Record me;
         me.words[0] = own[0][8 * c + i];
         const REAL dx = me.atom.x - x, dy = me.atom.y - y, dz = me.atom.z - z;
-        REAL r2 = fma(dx, dx, fma(dy, dy, fma(dz, dz, task.UNIFORMS[SOFTENING2])));
+        REAL r2 = fma(dx, dx, fma(dy, dy, dz * dz));
         const bool out = SPECIAL && (left_out >> c & 1);
         if (r2 < task.UNIFORMS[CUTOFF2] && (!SPECIAL || (8 * c < end && (CORRECTS || !out)))) {
 #pragma unroll
@@ -574,14 +571,6 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 #endif
         }
     }
-#if VIRIAL
-    if (entry.bits & 255 && other.atom.x == other.atom.x) {
-        const REAL at[3] = {x, y, z}, force[3] = {jx, jy, jz};
-#pragma unroll
-        for (int d = 0; d < 9; d++)
-            sums.virial[d] = fma(at[d / 3], force[d % 3], sums.virial[d]);
-    }
-#endif
     const REAL force = sum_of<1, 8>(jx, jy, jz);
     if (i < 3)
         atomicAdd(&task.second.forces[3 * (size_t)slot + i], force);
@@ -603,7 +592,7 @@ __device__ __forceinline__ void add_entry(const ClusterTask &task, const Entry &
 #define BOUNDS __launch_bounds__(32 * WARPS)
 #endif
 
-// Sum the forces, energies and virials of the items of the list. One warp per item.
+// Sum the forces and energies of the items of the list. One warp per item.
 extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task)
 {
     __shared__ Four shared[WARPS][WORDS][64];
@@ -627,15 +616,6 @@ extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task
 #pragma unroll
     for (int c = 0; c < 8; c++) {
         const size_t slot = first + 8 * c + (lane & 7);
-#if VIRIAL
-        const Four me = own[0][8 * c + (lane & 7)];
-        if (me.x == me.x) {
-            const REAL at[3] = {me.x, me.y, me.z}, force[3] = {sums.x[c], sums.y[c], sums.z[c]};
-#pragma unroll
-            for (int d = 0; d < 9; d++)
-                sums.virial[d] = fma(at[d / 3], force[d % 3], sums.virial[d]);
-        }
-#endif
         const REAL force = sum_of<8, 32>(sums.x[c], sums.y[c], sums.z[c]);
         if (lane < 24)
             atomicAdd(&task.first.forces[3 * slot + lane / 8], force);
@@ -650,16 +630,6 @@ extern "C" __global__ void BOUNDS force(const __grid_constant__ ClusterTask task
         }
 #endif
     }
-#if VIRIAL
-#pragma unroll
-    for (int d = 0; d < 9; d++) {
-        REAL sum = sums.virial[d];
-        for (int step = 1; step < 32; step *= 2)
-            sum += __shfl_xor_sync(ALL, sum, step);
-        if (lane == 0)
-            atomicAdd(&task.virial[9 * (number % VIRIALS) + d], (double)sum);
-    }
-#endif
 }
 
 // Write the sums in the order of the atoms. One thread per place.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from vmdpotential.engines.cuda import device
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.cuda.programs import MAX_UNIFORMS, Programs
 from vmdpotential.engines.pairs import Atoms, Floats, Integers, PairResult, PairSum
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.molecule.cell import Cell
 
@@ -69,7 +70,6 @@ TASK = struct("ClusterTask", [
     ("excluded", address("struct Excluded")),
     ("used", address("unsigned long long")),  # numbers of entries, of masks, and of clusters in entries
     ("table", address("const struct Table")),  # (types, types)
-    ("virial", address("double")),  # (VIRIALS, 3, 3)
     ("counts", address("unsigned long long")),  # (bins)
     ("doubles", np.float64, MAX_UNIFORMS),  # constants of the programs
     ("u", np.float32, MAX_UNIFORMS),
@@ -95,9 +95,6 @@ WARPS = {"build": 2, "force": 1, "lean": 2, "distances": 8}
 
 #: Number of layers of bins in the height of a super cluster.
 LAYERS = 16
-
-#: Number of partial virials to which items add alternately, because atomic additions to one would be serialised.
-VIRIALS = 256
 
 #: Distance beyond the reach up to which pairs are listed, A, to allow for rounding.
 MARGIN = 1e-3
@@ -260,13 +257,10 @@ class PairsInRange:
     """A sum over the pairs within a cutoff; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
 
     def __init__(self, work: PairSum) -> None:
-        if work.layout not in ("auto", "8x4"):
-            raise UsageError("layout", "of the cuda engine is 8x4", value=work.layout)
         self.work = work
         self.programs = Programs(work)
-        lean = work.precision == "single" and not work.energy and not work.virial
-        self.macros = self.programs.macros | {"VIRIAL": int(work.virial), "VIRIALS": VIRIALS, "DISTANCES": 0,
-                                              "LEAN": int(lean)}
+        lean = work.precision == "single" and not work.energy
+        self.macros = self.programs.macros | {"DISTANCES": 0, "LEAN": int(lean)}
         self.summing = "lean" if lean else "force"
 
     def kernel(self, gpu: Any, name: str) -> Any:
@@ -291,9 +285,7 @@ class ClusterList:
         self.counts = [len(atoms)] + ([len(others)] if others is not None else [])
         self.slots = 0
         self.empty = not min(self.counts)
-        reach = pairs.work.reach
-        assert reach is not None
-        self.task = task = geometry(pairs.work.cell, reach + MARGIN)
+        self.task = task = geometry(pairs.work.cell, pairs.work.reach + MARGIN)
         if self.empty:
             return
         programs, terms, real = pairs.programs, len(pairs.work.potential.terms), pairs.programs.real.itemsize
@@ -316,7 +308,6 @@ class ClusterList:
                 task["second"] = task["first"]
             table = programs.table(atoms)
             task["table"], task["types"] = held.keep("table", table), len(table)
-            task["virial"] = held.take("virial", 72 * VIRIALS)
             task["used"] = held.take("used", 24)
             task[programs.field][: len(programs.uniforms)] = programs.uniforms
             self._queue("place", 256)
@@ -375,8 +366,6 @@ class ClusterList:
 
     def launch(self, stream: Any = None) -> None:
         """Queue all kernels of a run."""
-        if self.pairs.work.virial:
-            device.driver().memset_d32_async(int(self.task["virial"]), 0, 18 * VIRIALS, stream)
         self._queue("place", 256, stream)
         self.force(stream)
         self._queue("collect", 256, stream)
@@ -386,7 +375,6 @@ class ClusterList:
         work = self.pairs.work
         forces = [np.zeros((n, 3), self.pairs.programs.real) for n in self.counts]
         energies = [np.zeros((n, len(work.potential.terms))) for n in self.counts]
-        virials = np.zeros((VIRIALS, 3, 3))
         if not self.empty:
             with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
                 self._send([positions] + ([others] if others is not None else []))
@@ -396,15 +384,9 @@ class ClusterList:
                     copy(result, int(self.task[name]["out_forces"]))
                     if work.energy:
                         copy(its, int(self.task[name]["out_energies"]))
-                if work.virial:
-                    copy(virials, int(self.task["virial"]))
-        virial = virials.sum(0)
-        results = [PairResult(f.astype(np.float64), e if work.energy else None, virial if work.virial else None)
+        results = [PairResult(f.astype(np.float64), e if work.energy else None)
                    for f, e in zip(forces, energies, strict=True)]
-        if len(results) == 1:
-            return results[0]
-        own = results[0]
-        return PairResult(own.forces, own.energies, own.virial, None, results[1])
+        return results[0] if len(results) == 1 else replace(results[0], other=results[1])
 
 
 def entries_of_items(expected: float, multiprocessors: int, energy: bool) -> int:

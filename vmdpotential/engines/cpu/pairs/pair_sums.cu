@@ -1,4 +1,4 @@
-// Sums over the pairs of a list of clusters (pairs/search.cu): forces, energies of each term and the virial.
+// Sums over the pairs of a list of clusters (pairs/search.cu): forces, and energies of each term.
 //
 // An entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The loops
 // for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a
@@ -37,14 +37,13 @@ template <class Number> struct PairWork {
     const Number *constants, *values, *excluded_constants, *excluded_values;
     int operation_count, constant_count, register_count;
     int excluded_operation_count, excluded_constant_count, excluded_register_count;
-    double *virial;                        // (6,) to which that of pairs is added, or null
     index_t chunks_i, chunks_j;
-    Number cutoff2, soft2, aside;          // A^2; atoms at these coordinates relative to a centre are out of range
+    Number cutoff2, aside;          // A^2; atoms at these coordinates relative to a centre are out of range
     int term_count, name_count, kinds;     // of tables
     int light;                             // the term that is left out for the second half of light clusters, or -1
     int written, writes;                   // counter of the threads that have written positions, and what it reaches
     int summed;                            // counter of the threads that have summed
-    bool interpreted, energy, corrected, one_sided, packed;
+    bool interpreted, energy, corrected, packed;
     bool fresh, last;                      // these are the first and the last parts of the thread
 };
 
@@ -227,18 +226,17 @@ template <class Vector> struct Blocked {
     typedef number_of<V> Number;
     enum { N = traced::type_of<V>::lanes, M = N < 4 ? N : 4 };
     const PairWork<Number> &work;
-    const V cutoff2, soft2;
+    const V cutoff2;
     const int parameters, row_count, energy_count;
     TermFunction<V> functions[MAX_TERMS], excluded_functions[MAX_TERMS];
     Interpreter<V, M> program, excluded_program;
-    V own[M][MAX_ROWS], sums[M][3 + MAX_TERMS], pull[6];
+    V own[M][MAX_ROWS], sums[M][3 + MAX_TERMS];
     V looked_up[M][MAX_ROWS];
     int types[M];
     bool light;  // a term is left out for half of the cluster
 
     explicit Blocked(const PairWork<Number> &work)
-        : work(work), cutoff2(traced::fill<V>(work.cutoff2)), soft2(traced::fill<V>(work.soft2)),
-          parameters(count_parameters(work)), row_count(3 + parameters + (work.name_count > 0)),
+        : work(work), cutoff2(traced::fill<V>(work.cutoff2)), parameters(count_parameters(work)), row_count(3 + parameters + (work.name_count > 0)),
           energy_count(work.energy ? work.term_count : 0),
           program(work.operations, work.operation_count, work.constants, work.constant_count, work.values,
                   work.results, work.register_count, input_count()),
@@ -250,8 +248,6 @@ template <class Vector> struct Blocked {
             functions[t] = find_term<V>(work.terms[6 * t]);
             excluded_functions[t] = find_term<V>(work.terms[6 * t + 1]);
         }
-        for (V &x : pull)
-            x = V{};
     }
     static int count_parameters(const PairWork<Number> &work)
     {
@@ -284,19 +280,18 @@ template <class Vector> struct Blocked {
         }
     }
 
-    // Compute slopes and energies, with parameters of the atoms j as those of i if `back`.
-    void evaluate(bool of_excluded, bool back, const V *j, Pairs<V> &pairs)
+    // Compute slopes and energies.
+    void evaluate(bool of_excluded, const V *j, Pairs<V> &pairs)
     {
         const V *const other = j + 3;
         if (work.interpreted) {
             Interpreter<V, M> &run = of_excluded ? excluded_program : program;
-            const int sides[2] = {2 + (back ? parameters : 0), 2 + (back ? 0 : parameters)};
             for (int a = 0; a < M; a++) {
                 run.input(0)[a] = pairs.r2[a];
                 run.input(1)[a] = pairs.rinv[a];
                 for (int k = 0; k < parameters; k++) {
-                    run.input(sides[0] + k)[a] = own[a][3 + k];
-                    run.input(sides[1] + k)[a] = other[k];
+                    run.input(2 + k)[a] = own[a][3 + k];
+                    run.input(2 + parameters + k)[a] = other[k];
                 }
                 for (int k = 0; k < work.name_count; k++)
                     run.input(2 + 2 * parameters + k)[a] = looked_up[a][k];
@@ -322,9 +317,7 @@ template <class Vector> struct Blocked {
                     if (a >= count || !function)
                         energies[a] = V{};
                 } END;
-            Sides<V> sides = {own[0] + 3 + first, other + first, looked_up[0] + name, MAX_ROWS, 0, MAX_ROWS};
-            if (back)
-                sides = {sides.j, sides.i, sides.pair, 0, MAX_ROWS, MAX_ROWS};
+            const Sides<V> sides = {own[0] + 3 + first, other + first, looked_up[0] + name, MAX_ROWS, 0, MAX_ROWS};
             if (function)
                 function(work.uniforms + term[of_excluded ? 3 : 2], sides, count, pairs, energies);
             first += term[4];
@@ -334,16 +327,16 @@ template <class Vector> struct Blocked {
 
     // Compute all results, those of excluded pairs where flags say so.
     template <bool FLAGGED>
-    MEMBER void evaluate_all(bool back, const V *j, Pairs<V> &pairs, const Flags<V> &flags)
+    MEMBER void evaluate_all(const V *j, Pairs<V> &pairs, const Flags<V> &flags)
     {
-        evaluate(false, back, j, pairs);
+        evaluate(false, j, pairs);
         if (FLAGGED && work.corrected) {
             Pairs<V> excluded;
             for (int a = 0; a < M; a++) {
                 excluded.r2[a] = pairs.r2[a];
                 excluded.rinv[a] = pairs.rinv[a];
             }
-            evaluate(true, back, j, excluded);
+            evaluate(true, j, excluded);
             for (int a = 0; a < M; a++) {
                 pairs.slopes[a] = choose(flags.normal[a], pairs.slopes[a], excluded.slopes[a]);
                 for (int k = 0; k < energy_count; k++)
@@ -370,10 +363,10 @@ template <class Vector> struct Blocked {
     {
         V d[M][3], sum[3] = {};
         mask_of<V> use[M];
-        Pairs<V> pairs, reverse;
+        Pairs<V> pairs;
         EACH(M, a) {
             EACH(3, k) { d[a][k] = j[k] - own[a][k]; } END;
-            V r2 = d[a][0] * d[a][0] + (d[a][1] * d[a][1] + (d[a][2] * d[a][2] + soft2));
+            V r2 = d[a][0] * d[a][0] + (d[a][1] * d[a][1] + d[a][2] * d[a][2]);
             use[a] = below(r2, cutoff2);
             if constexpr (FLAGGED)
                 use[a] &= flags.counted[a];
@@ -383,34 +376,21 @@ template <class Vector> struct Blocked {
         } END;
         if (work.name_count)
             look_up(j[row_count - 1], 0, M, work.name_count, looked_up);
-        if (work.one_sided)
-            for (int a = 0; a < M; a++) {
-                reverse.r2[a] = pairs.r2[a];
-                reverse.rinv[a] = pairs.rinv[a];
-            }
-        evaluate_all<FLAGGED>(false, j, pairs, flags);
-        if (work.one_sided)
-            evaluate_all<FLAGGED>(true, j, reverse, flags);
-        const Pairs<V> &theirs = work.one_sided ? reverse : pairs;
+        evaluate_all<FLAGGED>(j, pairs, flags);
         EACH(M, a) {
-            const V mine = keep(use[a], pairs.slopes[a]), back = keep(use[a], theirs.slopes[a]);
+            const V slope = keep(use[a], pairs.slopes[a]);
             EACH(3, k) {
-                sums[a][k] += mine * d[a][k];
-                sum[k] += back * d[a][k];
+                sums[a][k] += slope * d[a][k];
+                sum[k] += slope * d[a][k];
             } END;
-            if (work.virial) {
-                const V half = Number(0.5) * (mine + back);
-                for (int x = 0, at = 0; x < 3; x++)
-                    for (int y = x; y < 3; y++)
-                        pull[at++] += half * d[a][x] * d[a][y];
-            }
         } END;
         EACH(3, k) { given[k] = sum[k]; } END;
         for (int k = 0; k < energy_count; k++) {
             V energy = {};
             EACH(M, a) {
-                sums[a][3 + k] += keep(use[a], pairs.energies[k][a]);
-                energy += keep(use[a], theirs.energies[k][a]);
+                const V counted = keep(use[a], pairs.energies[k][a]);
+                sums[a][3 + k] += counted;
+                energy += counted;
             } END;
             given[3 + k] = energy;
         }
@@ -443,11 +423,6 @@ template <class Vector> struct Blocked {
         for (int a = 0; a < M; a++)
             for (int k = 0; k < channels; k++)
                 to[k * N + a] += k < 3 ? -total(sums[a][k]) : total(sums[a][k]);
-        if (work.virial)
-            for (int k = 0; k < 6; k++) {
-                work.virial[k] += total(pull[k]);
-                pull[k] = V{};
-            }
     }
 };
 
@@ -468,7 +443,7 @@ template <class A> constexpr bool same<A, A> = true;
 template <bool condition, class A, class B> struct either { typedef A type; };
 template <class A, class B> struct either<false, A, B> { typedef B type; };
 
-// Coulomb and Lennard-Jones, without softening and virial.
+// Coulomb and Lennard-Jones.
 template <class Vector, class Charges, class Excluded, class Dispersion, bool ENERGY> struct Fused {
     typedef Vector V;
     typedef number_of<V> Number;
@@ -717,7 +692,7 @@ template <class V> using Loop = void (*)(const PairWork<number_of<V>> &, index_t
 template <class V> Loop<V> find_loop([[maybe_unused]] const PairWork<number_of<V>> &work)
 {
 #if !defined(__x86_64__) || VECTOR_BYTES > 16  // too few processors are without AVX2 to compile these loops for them
-    if (work.term_count == 2 && !work.interpreted && !work.virial && !(work.soft2 > 0)) {
+    if (work.term_count == 2 && !work.interpreted) {
 #define LOOP_IF(condition, Charges, Excluded, Dispersion, ENERGY)                                         \
     if (condition && work.terms[0] == Charges##ChargesPair_number                                         \
         && work.terms[6] == LennardJones##Dispersion##Pair_number)                                        \

@@ -28,10 +28,6 @@ KERNELS = KernelFile(Path(__file__).with_name("pair_sums.cu"))
 #: The programs' unit of length, A: 1/r in this unit is 2/r in 1/A, which the kernels' inverse square roots yield.
 LENGTH = 2.0
 
-#: Layouts, named by the number of atoms of a cluster i and of a chunk j, which a vector holds; atoms j of `compressed`
-#: are packed.
-LAYOUTS = ("2x2", "4x4", "4x8", "4x16", "compressed")
-
 #: Fraction of atoms that have to lack a term, so that it is left out for clusters of which half of the atoms lack it.
 WORTH = 0.25
 
@@ -45,25 +41,11 @@ PAIRS_OF_CHUNK, PAIRS_OF_ENTRY = 45, 250
 MAX_TERMS, MAX_PARAMETERS = 8, 17
 
 
-def layout(name: str, precision: str) -> tuple[int, int, bool]:
-    """Return the atoms of a cluster, the atoms of a chunk, and whether atoms j are packed, for a layout by name.
-
-    Raises
-    ------
-    UsageError
-        If there is no layout of that name, or this processor lacks the instructions for it.
-    """
+def cluster_sizes(precision: str) -> tuple[int, int, bool]:
+    """Return the atoms of a cluster i, the atoms of a chunk j, which a vector holds, and whether atoms j are packed."""
     floats = int(load_library().vector_floats())
-    n, packs = floats if precision == "single" else floats // 2, floats == 16
-    m = min(4, n)
-    if name not in ("auto", *LAYOUTS):
-        raise UsageError("layout", f"choose one of auto, {', '.join(LAYOUTS)}", value=name)
-    if name == "compressed" and not packs:
-        raise UsageError("layout", "needs a processor with AVX-512", "use another {layout}", value=name)
-    if name not in ("auto", "compressed", f"{m}x{n}"):
-        raise UsageError("layout", f"the vectors of this processor in {precision} precision are for {m}x{n}",
-                         "choose other vectors by the variable VMDPOTENTIAL_VECTORS", value=name)
-    return m, n, packs and name != f"{m}x{n}"
+    n = floats if precision == "single" else floats // 2
+    return min(4, n), n, floats == 16
 
 
 def missing_terms(potential: PairPotential, atoms: Atoms) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
@@ -146,17 +128,10 @@ class ClusterPairs:
     """A pair sum with a cutoff; see :class:`vmdpotential.engines.pairs.PreparedPairs`."""
 
     def __init__(self, work: PairSum) -> None:
-        if work.potential.cutoff is None or work.reach is None:
-            raise UsageError("cutoff", "pairs are listed up to a cutoff, and this potential has none")
-        if work.jerk:
-            raise UsageError("jerk", "jerks are only computed without a cutoff")
-        self.work, self.reach = work, work.reach
-        self.m, self.n, self.packed = layout(work.layout, work.precision)
+        self.work = work
+        self.m, self.n, self.packed = cluster_sizes(work.precision)
         self.real = np.float32 if work.precision == "single" else np.float64
         self.program = PairProgram(work.potential, work.energy, self.real)
-        inputs = self.program.scaled.program.inputs
-        # for example gravity, where only the mass of j enters the acceleration of i
-        self.one_sided = {n[2:] for n in inputs if n.startswith("i.")} != {n[2:] for n in inputs if n.startswith("j.")}
 
     @cached_property
     def suffix(self) -> str:
@@ -168,14 +143,14 @@ class ClusterPairs:
         work = self.work
         box = CellBox.around(work.cell, *(_positions(a.positions) for a in (atoms, others) if a is not None))
         without, lacks = missing_terms(work.potential, atoms)
-        light = self.program.order.index(without[0]) if without and not self.one_sided else -1
+        light = self.program.order.index(without[0]) if without else -1
         shape = ClusterShape(self.m, self.n, self.real)
-        sets = [Clusters(shape, box, _positions(a.positions), self._rows(a), flags, self.reach)
+        sets = [Clusters(shape, box, _positions(a.positions), self._rows(a), flags, work.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
                 if a is not None and flags is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
-        result = search(box, sets[0], sets[-1], self.reach, None if others is not None else atoms.exclusions,
+        result = search(box, sets[0], sets[-1], work.reach, None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
         return ClusterList(self, sets, result, tables, light)
 
@@ -227,7 +202,7 @@ class ClusterList:
         self.totals = [np.empty(0) for _ in sets]
         extent = sets[0].chunk_boxes
         # near enough that powers of the distance are not denormal numbers, which take a hundred cycles
-        self.out_of_range = -2 * (pairs.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
+        self.out_of_range = -2 * (pairs.work.reach + (extent[:, 3:] - extent[:, :3]).max(initial=0)) - 1
         self.parts = parts = search_result.parts
         #: Number of computed pairs, whether in range or not.
         self.slots = sum(self._slots(part.entries) for part in parts)
@@ -241,9 +216,8 @@ class ClusterList:
             KERNELS["sum_pairs" + pairs.suffix], **pairs.program.arguments, parts=self.addresses, atoms_i=chunks[0],
             atoms_j=chunks[-1], centres_i=sets[0].centres, centres_j=sets[-1].centres, steps=search_result.steps,
             rests=search_result.remainders, tables=tables[0], kinds=tables[1], chunks_i=len(chunks[0]),
-            chunks_j=len(chunks[-1]), cutoff2=scaled.cutoff2 * LENGTH**2, soft2=scaled.softening2 * LENGTH**2,
-            aside=self.out_of_range, light=light, written=threads.WRITTEN, summed=threads.SUMMED,
-            one_sided=pairs.one_sided, packed=pairs.packed)
+            chunks_j=len(chunks[-1]), cutoff2=scaled.cutoff2 * LENGTH**2,
+            aside=self.out_of_range, light=light, written=threads.WRITTEN, summed=threads.SUMMED, packed=pairs.packed)
         self.channels = 3 + (len(pairs.program.order) if pairs.work.energy else 0)
         self._gather = [bind(
             KERNELS["gather_pairs" + pairs.suffix], slots=part.slots, terms=np.array(pairs.program.order, np.int32),
@@ -316,7 +290,7 @@ class ClusterList:
         chunks, sets, step = self.search_result.chunks, self.sets, self.step
         workers = max(1, min(threads.count(), len(self.parts)))
         part_starts, totals = self._divide(workers)
-        displacements, virials = [0.0] * workers, np.zeros((workers, 6))
+        displacements = [0.0] * workers
         count = len(work.potential.terms)
         results = [PairResult(np.empty((len(item), 3)), np.empty((len(item), count)) if work.energy else None)
                    for item in sets]
@@ -330,8 +304,7 @@ class ClusterList:
             for at in range(first, max(last, first + 1), step):
                 end = min(at + step, last)
                 self._sum(at, end, counters=counters, writes=workers * len(sets), sums_i=totals[0][worker],
-                          sums_j=totals[-1][worker], virial=virials[worker] if work.virial else None,
-                          fresh=at == first, last=end == last)
+                          sums_j=totals[-1][worker], fresh=at == first, last=end == last)
                 if counters[threads.STOP]:
                     return
                 if worker == 0:
@@ -343,9 +316,4 @@ class ClusterList:
         threads.together(run_thread, workers)
         self._check(max(displacements))
         progress.report("pairs", 1.0)
-        virial = None
-        if work.virial:
-            xx, xy, xz, yy, yz, zz = virials.sum(0) / LENGTH**2
-            rotation = self.sets[0].box.rotation
-            virial = rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
-        return replace(results[0], virial=virial, other=results[1] if others is not None else None)
+        return replace(results[0], other=results[1] if others is not None else None)

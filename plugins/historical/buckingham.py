@@ -11,6 +11,7 @@ R. A. Buckingham, "The classical equation of state of gaseous helium, neon and a
 from typing import Any
 
 from vmdpotential.interactions import Check, Interaction
+from vmdpotential.interactions.pairs import Rule
 from vmdpotential.interactions.tracing import Scalar, exp
 
 
@@ -29,3 +30,11 @@ INTERACTION = Interaction(
     "buckingham", radial, pair={"a": 0, "b": -1, "c": 6}, slope=slope,
     checks=[Check(2, 1000 * 0.0024787521766663585 - 1, {"a": 1000, "b": 3, "c": 64})],  # exp(-6)
 )
+
+
+def _combine(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
+    return {"a": i.root_a * j.root_a, "b": i.half_b + j.half_b, "c": i.root_c * j.root_c}
+
+
+#: Geometric means of A and C, and the arithmetic mean of B.
+RULE = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, _combine)
