@@ -196,24 +196,34 @@ NODE_KERNEL(find_potential, TotalPotential, out_shape, i, j, k)
         args.factor * (args.unknown[at] + (args.within[at] ? own : 0));
 }
 
+// Number of neighbours of a node that are inside.
+DEVICE int enclosing_nodes(const bool *within, const index_t *shape, index_t a, index_t b, index_t c)
+{
+    const index_t sx = shape[1] * shape[2], sy = shape[2];
+    within += a * sx + b * sy + c;
+    return within[a ? -sx : 0] + within[a + 1 < shape[0] ? sx : 0] + within[b ? -sy : 0]
+        + within[b + 1 < shape[1] ? sy : 0] + within[c ? -1 : 0] + within[c + 1 < shape[2] ? 1 : 0];
+}
+
 struct Comparison {
     const double *values;   // (value_shape) the finer solution at shared nodes, which begin at `first`
     const float *coarse;    // (shape)
     const bool *within;     // (shape) which coarse nodes are inside
     double *sums;           // (planes, 4) squares of potentials and differences at outer nodes next to inner ones, and all
-    index_t value_shape[3], shape[3], first[3];
+    index_t value_shape[3], shape[3], first[3], most;  // nodes with more inner neighbours than `most` are left out
 };
 
 REDUCE_KERNEL(compare_solutions, Comparison, value_shape, sums, 4, sum_of, i, j, k)
 {
-    const index_t *n = args.shape, *m = args.value_shape, sx = n[1] * n[2], sy = n[2];
-    const index_t a = args.first[0] + i, b = args.first[1] + j, c = args.first[2] + k, at = a * sx + b * sy + c;
-    const bool *within = args.within + at;
-    if (*within)
+    const index_t *n = args.shape, *m = args.value_shape;
+    const index_t a = args.first[0] + i, b = args.first[1] + j, c = args.first[2] + k, at = (a * n[1] + b) * n[2] + c;
+    if (args.within[at])
         return;
     const double value = args.values[(i * m[1] + j) * m[2] + k], difference = value - args.coarse[at];
-    if (within[a ? -sx : 0] || within[a + 1 < n[0] ? sx : 0] || within[b ? -sy : 0] || within[b + 1 < n[1] ? sy : 0]
-        || within[c ? -1 : 0] || within[c + 1 < n[2] ? 1 : 0]) {
+    const int inner = enclosing_nodes(args.within, n, a, b, c);
+    if (inner > args.most)
+        return;
+    if (inner) {
         joined[0] += value * value;
         joined[1] += difference * difference;
     }
@@ -221,25 +231,50 @@ REDUCE_KERNEL(compare_solutions, Comparison, value_shape, sums, 4, sum_of, i, j,
     joined[3] += difference * difference;
 }
 
+struct Pockets {
+    const float *unknown;   // (shape)
+    const bool *within;     // (shape)
+    double *sums;           // (planes, 3) squares of potentials at outer nodes next to inner ones, and all; of errors
+    index_t shape[3];
+    double parts[7];        // relative errors of nodes by the number of their inner neighbours
+};
+
+REDUCE_KERNEL(find_pockets, Pockets, shape, sums, 3, sum_of, i, j, k)
+{
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    if (args.within[at])
+        return;
+    const int inner = enclosing_nodes(args.within, args.shape, i, j, k);
+    const double value = args.unknown[at], error = args.parts[inner] * value;
+    if (inner)
+        joined[0] += value * value;
+    joined[1] += value * value;
+    joined[2] += error * error;
+}
+
 struct IonEnergy {
     const float *unknown, *k2;           // (shape)
     const double *ions;                  // (kinds, 2) valences and shares of the ionic strength
-    double *sums;                        // (planes,)
+    double *sums;                        // (planes, 3)
     index_t shape[3], covered[3], uncovered[3], kinds;  // nodes from `covered` to `uncovered` are left out
 };
 
 // The energy of the ions at a node, see Problem.energy_of_ions.
-REDUCE_KERNEL(find_ion_energy, IonEnergy, shape, sums, 1, sum_of, i, j, k)
+REDUCE_KERNEL(find_ion_energy, IonEnergy, shape, sums, 3, sum_of, i, j, k)
 {
     const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
     const double k2 = args.k2[at], potential = args.unknown[at];
     if (!(k2 > 0) || (i >= args.covered[0] && i < args.uncovered[0] && j >= args.covered[1] && j < args.uncovered[1]
                       && k >= args.covered[2] && k < args.uncovered[2]))
         return;
+    double charge = 0;
     for (index_t m = 0; m < args.kinds; m++) {
         const double valence = args.ions[2 * m], bound = expm1(-valence * potential);
         joined[0] -= k2 * args.ions[2 * m + 1] * (0.5 * potential * bound / valence + bound / (valence * valence));
+        charge -= args.ions[2 * m + 1] * expm1(fmin(50.0, -valence * potential)) / valence;
     }
+    joined[1] += k2 * (charge - potential) * (charge - potential);
+    joined[2] += k2 * charge * charge;
 }
 
 struct FacePlanes {

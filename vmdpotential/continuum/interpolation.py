@@ -57,26 +57,32 @@ class Smooth:
         lattice = self._problem.lattice
         return np.asarray(((points >= lattice.origin) & (points <= lattice.last)).all(1), np.bool_)
 
+    def distances(self, points: Floats) -> Floats:
+        """Return the distances of points (P, 3) on the lattice to the surface, A, negative inside of the molecule.
+
+        They are interpolated trilinearly between nodes, which have them next to the surface, and a bound elsewhere.
+        """
+        result = np.zeros(len(points))
+        for start in range(0, len(points), TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            cell, t = self._cells(points[rows])
+            for corner in np.ndindex(2, 2, 2):
+                result[rows] += np.where(corner, t, 1 - t).prod(1) * self._distances[tuple((cell + corner).T)]
+        return result
+
     def inside(self, points: Floats) -> NDArray[np.bool_]:
         """Return which points (P, 3) on the lattice are inside of the molecule.
 
-        From distances to the surface, interpolated trilinearly between nodes; exact inside of atoms.
+        From distances to the surface between nodes; exact inside of atoms.
         """
         from scipy.spatial import cKDTree
 
-        atoms, within = self._problem.continuum, np.zeros(len(points), bool)
+        atoms, within = self._problem.continuum, self.distances(points) < 0
         radii, tree = np.maximum(atoms.radii, SOFT_CORE), cKDTree(atoms.positions)
         for start in range(0, len(points), TOGETHER):
             some = points[start : start + TOGETHER]
-            cell, t = self._cells(some)
-            distance = np.zeros(len(some))
-            for corner in np.ndindex(2, 2, 2):
-                weight = np.where(corner, t, 1 - t).prod(1)
-                distance += weight * self._distances[tuple((cell + corner).T)]
             pairs = cKDTree(some).sparse_distance_matrix(tree, float(radii.max()), output_type="ndarray")
-            here = within[start : start + TOGETHER]
-            here[:] = distance < 0
-            here[pairs["i"][pairs["v"] < radii[pairs["j"]]]] = True
+            within[start + pairs["i"][pairs["v"] < radii[pairs["j"]]]] = True
         return within
 
     def at(self, points: Floats, inside: NDArray[np.bool_], unknown: Values | None = None) -> tuple[Floats, Floats]:

@@ -61,13 +61,16 @@ class ReactionErrors:
         Ratio of the spacings of both lattices.
     differences : (N,) float64, kT/e
         Reaction potentials on the coarse lattice minus those on the fine one.
+    curved : float
+        Which part of the ions' charge the linear equation does not have.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, ratio: int, differences: Floats) -> None:
+    def __init__(self, continuum: Continuum, lattice: Lattice, ratio: int, differences: Floats,
+                 curved: float = 0.0) -> None:
         c, spacing = continuum, float(lattice.spacing.max())
         self._continuum, self._lattice, self._spacing = c, lattice, spacing
         self._ratio, self._differences = ratio, differences
-        self._kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else FULL if len(c.ions) else 1.0
+        self._kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else 1 + (FULL - 1) * curved
 
     @cached_property
     def _covers(self) -> Covers:

@@ -1,0 +1,125 @@
+"""Stated errors of potentials by `pb` are neither smaller nor several times larger than those against finer grids."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import charges_at, slow
+
+from vmdpotential import read_structure
+from vmdpotential.engines import get_engine
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods import Solution
+from vmdpotential.methods.pb import METHOD
+from vmdpotential.methods.pb_solution import TwoLattices, described
+from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.units import coulomb_constant, debye_length
+
+WATER = 78.5
+
+#: First residues and their number, of fragments of T4 lysozyme and of a dodecamer of DNA.
+FRAGMENTS = {"receptor": ((3, 1), (17, 2), (73, 2), (88, 2)), "DNA": ((4, 1),)}
+
+
+def molecules():
+    """Yield alanine dipeptide, p-xylene, and fragments of a protein and of DNA, with charges and radii."""
+    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
+    data = Path(openmmtools.__file__).parent / "data"
+    lysozyme, peptide, dna = (data / name for name in (
+        "T4-lysozyme-L99A-implicit", "alanine-dipeptide-gbsa", "dna_dodecamer_explicit"))
+    wholes = {"receptor": (lysozyme / "receptor.pdb", lysozyme / "receptor.prmtop"),
+              "DNA": (dna / "minimized_dna_dodecamer.pdb", dna / "prmtop")}
+    for pdb, topology in ((peptide / "alanine-dipeptide.pdb", peptide / "alanine-dipeptide.prmtop"),
+                          (lysozyme / "ligand.pdb", lysozyme / "ligand.prmtop")):
+        yield read_structure(pdb, topology=topology)
+    for name, (pdb, topology) in wholes.items():
+        whole = read_structure(pdb, topology=topology)
+        starts = whole.residue_starts
+        for first, count in FRAGMENTS[name]:
+            yield whole.part(np.arange(starts[first], starts[first + count]))
+
+
+def solved(structure, lattice, **parameters):
+    values = {quantity.name: quantity.default for quantity in METHOD.quantities} | parameters
+    radii = atomic_radii(structure, np.ones(len(structure), bool), "auto")[0]
+    solution = Solution(values, radii, "", WATER, 298.15, "kT/e", float(lattice.spacing[0]))
+    return TwoLattices(described(solution, structure.positions, structure.known_charges), lattice, get_engine("cpu"))
+
+
+def on_both(structure, spacing, **parameters):
+    """Return the solution on a lattice and on one of about a quarter of the spacing, and the ratio of spacings."""
+    lattice, ratio = Lattice.around(structure.positions, spacing, 5.0), 4 if spacing > 0.6 else 3
+    finer = Lattice(lattice.origin, lattice.spacing / ratio, tuple(ratio * (n - 1) + 1 for n in lattice.shape))
+    return solved(structure, lattice, **parameters), solved(structure, finer, **parameters), ratio
+
+
+def beside(within):
+    """Return the nodes next to inner ones."""
+    return np.any([np.roll(within, step, axis) for axis in range(3) for step in (-1, 1)], axis=0)
+
+
+def relative(difference, values):
+    return np.linalg.norm(difference) / np.linalg.norm(values)
+
+
+def held(ratios):
+    """Assert that nine of ten ratios of actual to stated errors are between 0.2 and 1."""
+    ratios = np.concatenate([np.atleast_1d(each) for each in ratios])
+    assert np.mean((ratios > 0.2) & (ratios < 1)) >= 0.9, np.round(ratios, 2)
+    assert ratios.max() < 1.5
+
+
+@pytest.mark.parametrize("parameters", slow([{}, {"probe": 0.0}, {"nonlinear": 1.0}, {"salt": 0.0}], [{"probe": 0.0}]))
+def test_errors_outside_of_molecules_and_at_their_surface(parameters):
+    ratios = []
+    for structure in molecules():
+        for spacing in (1.0, 0.5):
+            solution, finer, ratio = on_both(structure, spacing, **parameters)
+            values, exact = solution.values().astype(np.float64), finer.values()[::ratio, ::ratio, ::ratio]
+            within = solution.fine.within[solution.part]
+            outside = ~(within | finer.fine.within[finer.part][::ratio, ::ratio, ::ratio])
+            stated = solution.errors()
+            for chosen, error in ((outside, stated.everywhere), (outside & beside(within), stated.away)):
+                ratios.append(relative((values - exact)[chosen], exact[chosen]) / error)
+    held(ratios)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nonlinear", [0.0, 1.0])
+def test_errors_at_points(nonlinear):
+    """At atoms, at points of the solvent-accessible surface, and farther outside."""
+    rng, ratios = np.random.default_rng(1935), []
+    for structure in molecules():
+        radii = atomic_radii(structure, np.ones(len(structure), bool), "auto")[0]
+        low, high = structure.positions.min(0) - 5, structure.positions.max(0) + 5
+        points = rng.uniform(low, high, (4000, 3))
+        away = (np.linalg.norm(points[:, None] - structure.positions, axis=2) - radii).min(1)
+        for spacing in (1.0, 0.5):
+            solution, finer, _ = on_both(structure, spacing, nonlinear=nonlinear)
+            for chosen in (structure.positions, points[abs(away - 1.4) < 0.2][:300], points[away > 2.5][:300]):
+                values, _, error, _ = solution.at(chosen)
+                ratios.append(np.sqrt(np.mean((values - finer.at(chosen)[0]) ** 2)) / error)
+    held(ratios)
+
+
+@pytest.mark.parametrize(("radius", "ion_radius", "salt"), [
+    (2.0, 2.0, 0.15), (3.0, 2.0, 0.0), (6.0, 2.0, 0.15), (10.0, 2.0, 0.15), (2.0, 0.0, 0.15), (6.0, 0.0, 0.15)])
+def test_errors_outside_of_balls(radius, ion_radius, salt):
+    """In closed form (P. Debye, E. Hueckel 1923); ions without a gap give an error that both lattices share."""
+    centre, kappa = np.array([0.13, 0.07, 0.21]), 1 / debye_length(salt, 298.15, WATER) if salt else 0.0
+    ion, closest, ratios = replace(charges_at([centre], [1.0]), radii=np.array([radius])), radius + ion_radius, []
+    for spacing in (1.0, 0.7, 0.5):
+        solution = solved(ion, Lattice.around(ion.positions, spacing, radius + 6.0), ion_radius=ion_radius, salt=salt)
+        lattice = solution.fine.lattice
+        r = np.linalg.norm(lattice.points() - centre, axis=1).reshape(lattice.shape)[solution.part]
+        far = np.exp(-kappa * (r - closest)) / (1 + kappa * closest) / r
+        exact = np.where(r > closest, far, 1 / r - kappa / (1 + kappa * closest))
+        exact *= coulomb_constant("kT/e", 298.15) / WATER
+        values, outside, stated = solution.values().astype(np.float64), r > radius, solution.errors()
+        chosen = outside & beside(solution.fine.within[solution.part])
+        ratios += [relative((values - exact)[outside], exact[outside]) / stated.everywhere,
+                   relative((values - exact)[chosen], exact[chosen]) / stated.away]
+    assert max(ratios) < 1.2
+    assert np.mean(np.array(ratios) < 1) >= 0.8
+    assert min(ratios) > 0.15
