@@ -35,10 +35,10 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.orbitals", "plugins.probes")
-MODULES = ("engines", "errors", "interactions", "io", "io.maps", "io.topologies.forcefield", "io.trajectories.frames",
-           "maps", "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare",
-           "progress", "registry", "results", "surfaces", "tasks", "units")
-
+MODULES = ("engines", "engines.result", "errors", "interactions", "interactions.tracing", "io", "io.maps",
+           "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
+           "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare", "progress",
+           "registry", "results", "surfaces", "tasks", "units")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def with_pictures(folder: Path, name: str, text: str) -> str:
     """Return a tutorial with the pictures that its blocks draw in tests/documents/test_documents.py, and with links to
     the pages of examples.
     """
-    if not name.startswith("scripts/tutorials/"):
+    if not name.startswith(("scripts/tutorials/", "scripts/guide/")):
         return text
     text = re.sub(r"\(\.\./examples/(\w+)\.py\)", r"(../../examples/\1.md)", text)
 

@@ -2,13 +2,15 @@
 
 import ast
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "extension"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "extension"
 
 
 @pytest.mark.slow
@@ -33,3 +35,12 @@ def test_each_part_is_short_and_public():
     names |= {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom | ast.Import)
               for alias in node.names}
     assert not {name for name in names if name.startswith("_")}
+
+
+def test_what_it_imports_is_in_the_reference():
+    """The documents describe whatever another package needs."""
+    described = runpy.run_path(str(ROOT / "scripts" / "site" / "pages.py"))["modules"]()
+    for path in FOLDER.glob("[!t]*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("vmdpotential."):
+                assert {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & {*described}, path
