@@ -87,7 +87,7 @@ def field(values: Floats) -> Floats:
 
 def energy(values: Floats) -> Floats:
     """Return the intervals of the rows of an energy table."""
-    mean = FrameMean(values.shape[1:])
+    mean = FrameMean()
     for frame in values:
         mean.add(frame)
     known = mean.uncertainty()

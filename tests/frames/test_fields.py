@@ -221,7 +221,7 @@ def test_frames_of_cells_that_change(tmp_path):
                          plan_points(request_at(made[0][0][:2], made[0][0], charges, made[0][1], tolerance=1e-5,
                                                 field=True).with_error(1e-6), get_engine("cpu")))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
-    np.testing.assert_array_equal(C * elsewhere["values"][..., 1:], result.field[1:])
+    np.testing.assert_array_equal(C * elsewhere["values.rows"][..., 1:], result.field[1:])
     for n, (positions, cell) in enumerate(made):
         alone = field_at(charges_at(positions, charges, cell), atoms(0, 1))
         np.testing.assert_allclose(result.field[n], alone.field[0], atol=1e-3)

@@ -81,7 +81,7 @@ def test_what_has_no_error():
     assert blocks.uncertainty() is None
     np.testing.assert_allclose(blocks.deviation(), [0, 1])
     assert statistics.uncertainty([1.0]) is None
-    assert FrameMean((2,)).uncertainty() is None
+    assert FrameMean().uncertainty() is None
     constant = np.full((50, 2), 3.0)
     assert statistics.inefficiency(constant) == pytest.approx(1)
     assert (statistics.uncertainty(constant).error == 0).all()
@@ -151,7 +151,7 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
     """Times of 20 frames: 90 frames span 4.5 of them, which so short series show only roughly."""
     series = autoregressive(90, 400, 20.0, 3)
     assert 2.5 < spanned(series) < 9
-    frames, blocks = FrameMean((400,)), BlockMean()
+    frames, blocks = FrameMean(), BlockMean()
     for row in series:
         frames.add(row)
         blocks.add(1, row, np.zeros(400))

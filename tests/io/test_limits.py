@@ -246,7 +246,7 @@ def test_a_range_that_takes_days_is_refused(caplog):
     every = np.ones(1000, bool)
     positions = np.random.default_rng(1).uniform(0, 10, (1000, 3))
     with pytest.raises(TaskError) as caught:
-        PairHistogram(every, every, 1e5, 10).add(positions, Cell.from_parameters(10, 10, 10))
+        PairHistogram(every, every, 1e5, 10).count(positions, Cell.from_parameters(10, 10, 10))
     assert caught.value.parameter == "range"
     assert not caplog.records
 

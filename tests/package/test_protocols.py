@@ -19,9 +19,8 @@ from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
 from vmdpotential.engines.cpu.points import sums as cpu_points
 from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, points
 from vmdpotential.engines.cuda import result as cuda_result
-from vmdpotential.execution import work
 from vmdpotential.frames import average, density, field, pairs, profile, task
-from vmdpotential.frames.statistics import BlockMean, Moments
+from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import Rows, Sum, Total
 from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
 from vmdpotential.ions import charges, ewald_pair
@@ -47,10 +46,9 @@ IMPLEMENTATIONS = {
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
     result.Mean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
     Frames: [Trajectory, Loaded],
-    work.Work: [average.MeanMap, density.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
-                pairs.PairCounts, profile.Profiles],
-    task.FrameTask: [average.MeanMap, density.Densities, insertions.Insertions, profile.Profiles],
-    Sum: [BlockMean, Moments, Rows, Total, density.NodeSums],
+    task.FrameTask: [average.MeanMap, density.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
+                     pairs.PairCounts, profile.Profiles],
+    Sum: [BlockMean, FrameMean, Moments, Rows, Total, density.NodeSums],
 }
 
 METHODS = sorted({*registry.available("method"), *itertools.chain(*historical.METHODS.values()), "apbs"})

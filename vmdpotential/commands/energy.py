@@ -27,13 +27,11 @@ from vmdpotential.commands.continuum import binding_data, binding_line
 from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
-from vmdpotential.execution.work import Arrays
 from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.pairs import PairEnergies, over_frames
+from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
@@ -50,24 +48,21 @@ _COLUMNS = ("coulomb", "lennard_jones", "total")
 
 
 class _Rows:
-    """Rows of the table for one pair of selections: their names, and sums over frames."""
+    """Rows of the table for one pair of selections: their names, their means over frames, and the number and total (3,)
+    of each frame.
+    """
 
-    def __init__(self, structure: Structure, a: str, b: str, by: str, atoms: NDArray[np.int64]) -> None:
+    def __init__(self, structure: Structure, a: str, b: str, by: str, atoms: NDArray[np.int64], sums: FrameMean,
+                 numbers: NDArray[np.int64], totals: Floats) -> None:
         self.structure, self.a, self.b, self.by = structure, a, b, by
         self.names = {"total": [a]}.get(by) or (
             [label(structure, int(n), False) for n in atoms] if by == "atom" else
             [label(structure, int(structure.residue_starts[n]), True)
              for n in by_residue(structure, atoms, np.zeros(len(atoms)))[0]])
-        self.sums = FrameMean((len(self.names), 3))
-        self.all = FrameMean((3,))  # total over all rows
-        self.frames: list[tuple[int, Floats]] = []  # number and total of each frame
-
-    def add(self, numbers: Sequence[int], totals: Floats, rows: Floats | None) -> None:
-        """Add frames: their numbers (F,), totals (F, 3), and (F, rows, 3) unless the total is the only row."""
-        for number, total, values in zip(numbers, totals, totals[:, None] if rows is None else rows, strict=True):
-            self.frames.append((number, total))
+        self.sums, self.frames = sums, list(zip(numbers.tolist(), totals, strict=True))
+        self.all = FrameMean()  # total over all rows
+        for total in totals:
             self.all.add(total)
-            self.sums.add(values)
 
     @property
     def mean(self) -> Floats:
@@ -179,31 +174,25 @@ def energy(
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
-    rows = [_Rows(structure, a, b, by, entry.atoms) for (a, b, _, _), entry in zip(chosen, sums, strict=True)]
     start, execution = time.perf_counter(), execution.with_block_folder(output.output)
-    last: Cell | None = None
-
-    def add(block: Arrays) -> None:
-        nonlocal last
-        last = Cell(block["cell"]) if "cell" in block else None
-        for n, row in enumerate(rows):
-            row.add(block["frames"].tolist(), block[f"total {n}"], block.get(f"rows {n}"))
-
     with progress.clock() as clock:
         work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
-        whole = over_frames(work, add, execution)
+        merged = over_frames(work, execution)
     seconds = time.perf_counter() - start - clock.compiling
+    rows = [_Rows(structure, a, b, by, entry.atoms, merged[f"rows {n}"], merged["numbers"].values,
+                  merged[f"total {n}"].values)
+            for n, ((a, b, _, _), entry) in enumerate(zip(chosen, sums, strict=True))]
     binding = bound()
 
     result = Energies(
         charges=report, pairs=[item for row in rows for item in row.data()], by=by, unit="kcal/mol", options=options,
-        errors=[pair.error for pair in sums], frames=len(rows[0].frames), cell=last, parameters=terms.source, sums=sums,
-        rows=rows, binding=binding,
+        errors=[pair.error for pair in sums], frames=merged.count, cell=last_cell(merged), parameters=terms.source,
+        sums=sums, rows=rows, binding=binding,
         solvent=[binding_data(row.a, row.b, entry) for row, entry in zip(rows, binding, strict=False)] or None,
         seconds=seconds, structure=structure, series=trajectory.trajectory is not None,
         files=output.paths, draws=by == "residue" and output.draws)
     output.write(result, f"{rows[0].a} with {rows[0].b}")
-    if whole:
+    if merged.count == len(work.frames.numbers()):
         clear(execution.folder)
     return complete(result, result.frames, len(work.frames.numbers()))
 

@@ -21,12 +21,10 @@ from vmdpotential.commands.between import (
 from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import clear
-from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
-from vmdpotential.frames.pairs import PairEnergies, over_frames
+from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.io.files import output as files
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.energy import Between
 from vmdpotential.parameters import Command, Option, Rows
 from vmdpotential.results import Columns, complete, hidden, part, put_table
@@ -71,17 +69,14 @@ def forces(
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     pair = options.between(structure, terms, first, second, forces=True)
-    blocks: list[Arrays] = []
     execution = execution.with_block_folder(output)
     work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), (pair,), structure, "forces")
-    whole = over_frames(work, blocks.append, execution)
-    last = Cell(blocks[-1]["cell"]) if "cell" in blocks[-1] else None
-    numbers = np.concatenate([block["frames"] for block in blocks])
-    values = np.concatenate([block["rows 0"] for block in blocks])
+    merged = over_frames(work, execution)
+    numbers, values = merged["numbers"].values, merged["rows 0"].values
     mean = values.mean(0)
     result = Forces(
         charges=report, a=a, b=b, unit="kcal/mol/A", frames=len(numbers), forces=mean, sum=mean.sum(0), options=options,
-        pair=pair, sums=[pair], cell=last, parameters=terms.source, numbers=numbers, values=values,
+        pair=pair, sums=[pair], cell=last_cell(merged), parameters=terms.source, numbers=numbers, values=values,
         names=[label(structure, int(n), False) for n in pair.atoms], structure=structure, file=output,
         files=[] if output is None else [output])
     if output is not None:
@@ -91,7 +86,7 @@ def forces(
                     np.savez(binary, forces=values, frames=numbers, atoms=pair.atoms)
             else:
                 put_table(result.table(), place)
-    if whole:
+    if merged.count == len(work.frames.numbers()):
         clear(execution.folder)
     return complete(result, len(numbers), len(work.frames.numbers()))
 

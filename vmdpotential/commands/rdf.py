@@ -14,7 +14,6 @@ from vmdpotential.commands.between import BetweenOption, selections
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
-from vmdpotential.execution.work import Arrays
 from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import PartialExecution
@@ -79,24 +78,20 @@ def rdf(
             left_out = _bonded(structure)
         counts.append(PairHistogram(a, b, range, bins, left_out, engine))
     start, execution = time.perf_counter(), execution.with_block_folder(output.output)
-
-    def add(block: Arrays) -> None:
-        for total, counted in zip(counts, block["counts"], strict=True):
-            total.merge(counted, block["volumes"])
-
     with progress.clock() as clock:
         frames = CellFrames.of(structure, over, "periodic", source.cell)
         work = PairCounts(frames, tuple(counts))
-        whole = over_frames(work, add, execution)
+        merged = over_frames(work, execution)
     seconds = time.perf_counter() - start - clock.compiling
-    curves = [item.result() for item in counts]
+    curves = [item.distribution(counted, merged["volumes"].values)
+              for item, counted in zip(counts, merged["counts"].value, strict=True)]
     result = Distributions(
         between=[(a, b) for a, b, _, _ in chosen], r=curves[0].r, g=[curve.g for curve in curves],
         count=[entry.count for entry in curves], range=range, bins=bins, exclude=exclude, frames=curves[0].frames,
         engine=get_engine(engine).name, seconds=seconds, files=output.paths, draws=output.draws, curves=curves,
         structure=structure)
     output.write(result, ", ".join(result.names))
-    if whole:
+    if merged.count == len(work.frames.numbers()):
         clear(execution.folder)
     return complete(result, result.frames, len(work.frames.numbers()))
 

@@ -11,21 +11,23 @@ continuum (``pb``) the reaction field of all charges is included, and charges ar
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import block_size, run_blocks
-from vmdpotential.execution.work import Cost, Needs, Work
+from vmdpotential.execution.blocks import block_size
+from vmdpotential.execution.work import Arrays, Cost, Needs
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import Mask, parts_of
+from vmdpotential.frames.sums import Rows, Sum
+from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
 from vmdpotential.frames.whole import rotation
 from vmdpotential.io.trajectories.frames import Frame, Frames
 from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind, check_tolerance, choose_cell, stated_medium
@@ -163,7 +165,7 @@ def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | N
 
 
 @dataclass(frozen=True, eq=False)
-class Fields(Work):
+class Fields(FrameTask):
     """Potential and field at sites in blocks of frames; picklable.
 
     Parameters
@@ -203,25 +205,19 @@ class Fields(Work):
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.compute([frame])
         start = time.perf_counter()
-        result = self.compute([frame, frame])["values"]
+        result = self.compute([frame, frame])["values.rows"]
         seconds = (time.perf_counter() - start) / 2
         return Cost(seconds, self.frames.source.seconds(), result.nbytes // 2 * size)
 
-    def block(self, numbers: range) -> Mapping[str, NDArray[np.generic]]:
-        """Return potential and field in some frames of the trajectory, see :meth:`compute`."""
-        return self.compute(self.frames.part(numbers))
+    def sums(self) -> Mapping[str, Sum]:
+        """Return the rows of potential, e/A, and field, e/A^2, (names, M, 4), of directions (M, 3), and of numbers."""
+        frames = len(self.frames.numbers())
+        return {"values": Rows(frames), "along": Rows(frames), "numbers": Rows(frames)}
 
-    def compute(self, frames: Iterable[Frame]) -> Mapping[str, NDArray[np.generic]]:
-        """Return ``values`` (F, names, M, 4), potential, e/A, and field, e/A^2, ``along`` (F, M, 3) and ``frames``."""
-        values: list[Floats] = []
-        along: list[Floats] = []
-        numbers: list[int] = []
-        for frame in frames:
-            potential, direction = self.of(frame.positions, frame.cell)
-            values.append(potential)
-            along.append(direction)
-            numbers.append(frame.number)
-        return {"values": np.array(values), "along": np.array(along), "frames": np.array(numbers)}
+    def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
+        """Return the values of a frame."""
+        values, direction = self.of(frame.positions, frame.cell)
+        return {"values": values, "along": direction, "numbers": frame.number}
 
     def of(self, positions: Floats, cell: Cell | None) -> tuple[Floats, Floats]:
         """Return potential and field (names, M, 4) at the sites, and directions of bonds (M, 3), of one frame."""
@@ -413,11 +409,11 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")
 
-    def computes(plan: PointPlan | None) -> tuple[Fields, Mapping[str, Any]]:
+    def computes(plan: PointPlan | None) -> tuple[Fields, Arrays]:
         work = Fields(frames, charges, places, parts, rows, left_out, plan)
         return work, work.compute([begin])
 
-    def in_solution(spacing: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
+    def in_solution(spacing: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame and its errors, and the largest relative error."""
         assert request.solution is not None
         plan = plan_points(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
@@ -425,13 +421,13 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         prepared = plan.prepare(where, begin.positions, None)
         prepared.at(where, begin.positions, charges, True)
         absolute = plan.measured(prepared) or (0.0, 0.0)
-        values = np.asarray(result["values"], np.float64)[0, 0]
+        values = np.asarray(result["values.rows"], np.float64)[0, 0]
         sizes = [float(np.sqrt(np.mean(np.square(each)))) for each in (values[:, 0], values[:, 1:])]
         sizes[1] = max(sizes[1], sizes[0] / VANISHING)
         errors = [error / size if size > 0 else 0.0 for error, size in zip(absolute, sizes, strict=True)]
         return Attempt((work, result, np.array([absolute[1], *errors])), max(errors), plan)
 
-    def attempt(error: float) -> Attempt[tuple[Fields, Mapping[str, Any], Floats]]:
+    def attempt(error: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame, and the errors of field and potential."""
         plan = None if nothing else plan_points(request.with_error(error), backend, method)
         work, result = computes(plan)
@@ -440,8 +436,8 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         chosen = sample(len(places))
         exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
                              MEASURING * tolerance)
-        exact = np.asarray(work.subset(chosen, exactly).compute([begin])["values"], np.float64)[0, 0]
-        values = np.asarray(result["values"], np.float64)[0, 0]
+        exact = np.asarray(work.subset(chosen, exactly).compute([begin])["values.rows"], np.float64)[0, 0]
+        values = np.asarray(result["values.rows"], np.float64)[0, 0]
         difference = exact - values[chosen]
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
         least = float(np.sqrt(np.mean(np.square(values[:, 0])))) / VANISHING
@@ -453,22 +449,16 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
             refine_to_tolerance(tolerance, asked.spacing, in_solution, BY_SPACING))
     else:
         work, first, errors = refine_to_tolerance(tolerance, START * tolerance, attempt)
-    # filled block by block, since concatenating blocks would need a second copy of all frames
-    values = np.empty((len(numbers), len(names), len(places), 4))
-    along, read, count = [], [], 0
-    for block in [first] if trajectory is None else run_blocks(
-            work, numbers, size=block_size(len(numbers), len(structure)), **(execution or Execution()).blocks):
-        values[count : count + len(block["frames"])] = block["values"]
-        count += len(block["frames"])
-        along.append(block["along"])
-        read.append(block["frames"])
+    merged = merge_blocks(work.sums(), [first]) if trajectory is None else run_task(
+        work, execution, size=block_size(len(numbers), len(structure)))
+    values = merged["values"].values
     volts = coulomb_constant("V", dielectric=medium.dielectric)
     values[..., 0] *= medium.constant(asked.unit)
     values[..., 1:] *= volts
     field = values[..., 1:]
     return FieldSeries(
-        places, names, np.concatenate(read).astype(np.int64), values[..., 0], field,
-        np.einsum("fnmd,fmd->fnm", field, np.concatenate(along)) if places.kind == "bonds" else None, asked.unit,
+        places, names, merged["numbers"].values, values[..., 0], field,
+        np.einsum("fnmd,fmd->fnm", field, merged["along"].values) if places.kind == "bonds" else None, asked.unit,
         begin.cell, volts * float(errors[0]), (float(errors[1]), float(errors[2])),
         stated_medium(text, structure), work.engine)
 

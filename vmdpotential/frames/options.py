@@ -12,7 +12,10 @@ from vmdpotential.parameters import CheckedOptions, Option
 
 @dataclass(frozen=True, kw_only=True)
 class Execution(CheckedOptions):
-    """Options of where blocks of frames are computed, and kept in `folder` (see :func:`.blocks.folder_of`)."""
+    """Options of where blocks of frames are computed, and kept in `folder` (see :func:`.blocks.folder_of`).
+
+    With `partial`, an interruption after the first block ends the computation without an error.
+    """
 
     resume: Annotated[bool, Option(
         "continue an interrupted run; finished blocks are reused", viewer=False, heading="execution")] = False
@@ -23,6 +26,7 @@ class Execution(CheckedOptions):
         "address of a Dask scheduler whose workers compute blocks of frames; without TLS, anyone who can connect to a "
         "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS", heading="execution")] = ""
     folder: Path | None = None
+    partial: bool = False
 
     def with_block_folder(self, output: Path | None) -> Self:
         """Return the same options with a folder for the blocks of an output.

@@ -6,35 +6,37 @@ that means, deviations and errors are identical to the last bit for any number o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import block_size, run_blocks
-from vmdpotential.execution.work import Arrays, Needs, Work
+from vmdpotential.execution.blocks import block_size
+from vmdpotential.execution.work import Arrays, Needs
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
+from vmdpotential.frames.statistics import FrameMean
+from vmdpotential.frames.sums import Rows, Sum, Total
+from vmdpotential.frames.task import FrameTask, Merged, merge_blocks, run_task
 from vmdpotential.io.trajectories.frames import Frame
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import Between, by_residue
 from vmdpotential.pairs.rdf import PairHistogram
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
-class PairEnergies(Work):
+class PairEnergies(FrameTask):
     """Energies between pairs of selections, or forces, in every frame; the sums are planned for the first one.
 
     Parameters
     ----------
     frames : CellFrames
-    sums : tuple of Between
+    pairs : tuple of Between
     structure : Structure
     by : str
         ``total``, ``residue`` or ``atom`` for energies, in one row or a row for each of these; ``forces`` for the
@@ -42,114 +44,100 @@ class PairEnergies(Work):
     """
 
     frames: CellFrames
-    sums: tuple[Between, ...]
+    pairs: tuple[Between, ...]
     structure: Structure
     by: str
 
     def identity(self) -> tuple[object, ...]:
         """Return the values that determine the result, for fingerprints of inputs."""
-        return ("energies", self.frames, self.sums, self.structure.residue_starts, self.by)
+        return ("energies", self.frames, self.pairs, self.structure.residue_starts, self.by)
 
     def needs(self) -> Needs:
         """Return the engine."""
-        return Needs(self.sums[0].engine.name)
+        return Needs(self.pairs[0].engine.name)
 
     def plan(self) -> None:
         """Plan the sums for the first frame, and measure their errors there."""
-        for item in self.sums:
+        for item in self.pairs:
             item.run(self.frames.first.positions, self.frames.first.cell)
 
-    def block(self, numbers: range) -> Arrays:
-        """Return the result of :meth:`compute` for some of the frames."""
-        # copies share the plan but not its prepared state, so that the result does not depend on other blocks
-        return replace(self, sums=tuple(map(copy, self.sums))).compute(self.frames.part(numbers))
-
-    def compute(self, frames: Iterable[Frame]) -> Arrays:
-        """Return the energies or forces in some frames.
-
-        Returns
-        -------
-        mapping
-            ``frames`` (F,), their numbers; ``cell`` (3, 3) of the last one, if it has one; and for the n-th pair of
-            selections ``total n`` (F, 3), the Coulomb and the Lennard-Jones energy and their sum, and ``rows n``
-            (F, rows, 3) the same for each residue or atom. For forces only ``rows n`` (F, atoms, 3).
+    def sums(self) -> Mapping[str, Sum]:
+        """Return ``numbers`` of the frames; their ``cells`` (3, 3), if they have any; and for the n-th pair of
+        selections ``total n`` (3,), the Coulomb and the Lennard-Jones energy and their sum, and ``rows n`` (rows, 3)
+        the same for each residue or atom. For forces only ``rows n`` (atoms, 3), of every frame.
         """
-        columns: dict[str, list[Any]] = {"frames": []}
-        cell = None
-        for frame in frames:
-            cell = frame.cell
-            columns["frames"].append(frame.number)
-            for n, pair_sum in enumerate(self.sums):
-                result = pair_sum.run(frame.positions, cell)
-                if self.by == "forces":
-                    columns.setdefault(f"rows {n}", []).append(result.forces)
-                    continue
-                values = np.stack([result.coulomb, result.lennard_jones, result.total], axis=1)
-                columns.setdefault(f"total {n}", []).append(values.sum(0))
-                if self.by == "residue":
-                    values = by_residue(self.structure, result.atoms, values)[1]
-                if self.by != "total":
-                    columns.setdefault(f"rows {n}", []).append(values)
-        return {**{name: np.array(values) for name, values in columns.items()},
-                **({} if cell is None else {"cell": cell.vectors})}
+        frames, places = len(self.frames.numbers()), range(len(self.pairs))
+        result: dict[str, Sum] = {"numbers": Rows(frames)}
+        if self.frames.first.cell is not None:
+            result["cells"] = Rows(frames)
+        if self.by == "forces":
+            return result | {f"rows {n}": Rows(frames) for n in places}
+        return result | {f"total {n}": Rows(frames) for n in places} | {f"rows {n}": FrameMean() for n in places}
+
+    def block(self, numbers: range) -> Arrays:
+        """Return the arrays of the sums over the frames of these numbers."""
+        # copies share the plan but not its prepared state, so that the result does not depend on other blocks
+        return replace(self, pairs=tuple(map(copy, self.pairs))).compute(self.frames.part(numbers))
+
+    def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
+        """Return the energies or forces of a frame."""
+        columns: dict[str, Any] = {"numbers": frame.number}
+        if frame.cell is not None:
+            columns["cells"] = frame.cell.vectors
+        for n, pair in enumerate(self.pairs):
+            result = pair.run(frame.positions, frame.cell)
+            if self.by == "forces":
+                columns[f"rows {n}"] = result.forces
+                continue
+            values = np.stack([result.coulomb, result.lennard_jones, result.total], axis=1)
+            total = columns[f"total {n}"] = values.sum(0)
+            columns[f"rows {n}"] = {"total": total[None], "atom": values}.get(self.by)
+            if self.by == "residue":
+                columns[f"rows {n}"] = by_residue(self.structure, result.atoms, values)[1]
+        return columns
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts(Work):
+class PairCounts(FrameTask):
     """Histograms of the distances between pairs of selections, over all frames.
 
     Parameters
     ----------
     frames : CellFrames
-    counts : tuple of PairHistogram
+    histograms : tuple of PairHistogram
         One for each pair of selections.
     """
 
     frames: CellFrames
-    counts: tuple[PairHistogram, ...]
+    histograms: tuple[PairHistogram, ...]
 
     def needs(self) -> Needs:
         """Return the engine."""
-        return Needs(self.counts[0].engine.name)
+        return Needs(self.histograms[0].engine.name)
 
     def plan(self) -> None:
         """Check for the first frame's cell that the pairs can be counted."""
-        for count in self.counts:
-            count.check(self.frames.first.cell)
+        for histogram in self.histograms:
+            histogram.check(self.frames.first.cell)
 
-    def block(self, numbers: range) -> Arrays:
-        """Return the result of :meth:`compute` for some of the frames."""
-        return self.compute(self.frames.part(numbers))
+    def sums(self) -> Mapping[str, Sum]:
+        """Return ``counts`` (pairs, bins) over all frames, and ``volumes`` of their cells, A^3."""
+        return {"counts": Total(), "volumes": Rows(len(self.frames.numbers()))}
 
-    def compute(self, frames: Iterable[Frame]) -> Arrays:
-        """Return ``frames`` (F,), ``volumes`` (F,) of their cells, A^3, and ``counts`` (pairs, bins) over all frames.
-        """
-        counts = tuple(map(copy, self.counts))  # copies start with empty histograms
-        numbers, volumes = [], []
-        for frame in frames:
-            for item in counts:
-                item.add(frame.positions, frame.cell)
-            numbers.append(frame.number)
-            assert frame.cell is not None  # otherwise, the histograms raise an error
-            volumes.append(frame.cell.volume)
-        return {"frames": np.array(numbers), "volumes": np.array(volumes),
-                "counts": np.array([count.counts for count in counts])}
+    def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
+        """Return the counts of a frame."""
+        counts = [histogram.count(frame.positions, frame.cell) for histogram in self.histograms]
+        assert frame.cell is not None  # otherwise, the histograms raise an error
+        return {"counts": np.array(counts), "volumes": frame.cell.volume}
 
 
-def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], execution: PartialExecution) -> bool:
-    """Compute all frames, and pass the results of blocks to `add`, in the order of the frames.
+def last_cell(merged: Merged) -> Cell | None:
+    """Return the cell of the last frame of :class:`PairEnergies`, if it has one."""
+    return Cell(merged["cells"].values[-1]) if "cells" in merged.sums else None
 
-    Parameters
-    ----------
-    work : Work
-    add : callable
-    execution : PartialExecution
-        With `partial`, a KeyboardInterrupt after the first block ends the computation without an error.
 
-    Returns
-    -------
-    bool
-        Whether all frames were computed.
+def over_frames(work: PairEnergies | PairCounts, execution: Execution) -> Merged:
+    """Return the sums over all frames, or with `partial` until an interruption.
 
     Raises
     ------
@@ -160,19 +148,6 @@ def over_frames(work: PairEnergies | PairCounts, add: Callable[[Arrays], None], 
     if execution.resume and not work.frames.source.portable:
         raise UsageError("resume", "a trajectory is needed", "give its file after the structure's")
     if len(numbers) == 1:  # computing the frame includes planning it
-        add(work.compute(work.frames.part(numbers)))
-        return True
+        return merge_blocks(work.sums(), [work.compute(work.frames.part(numbers))])
     work.plan()
-    size = block_size(len(numbers), len(work.frames.first.positions))
-    results, first = iter(run_blocks(work, numbers, size=size, **execution.blocks)), True
-    while True:
-        try:
-            result = next(results, None)
-        except KeyboardInterrupt:
-            if execution.partial and not first:
-                return False
-            raise
-        if result is None:
-            return True
-        add(result)  # outside of the try block: an interrupt would leave a block partly added
-        first = False
+    return run_task(work, execution, size=block_size(len(numbers), len(work.frames.first.positions)))

@@ -452,7 +452,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
         frames, structure.known_charges, parts, rows, region,
         None if asked.center is None else np.flatnonzero(asked.center), axis, nodes, finer, smear,
         start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
-    merged = run_task(work, execution, piece_size(len(structure)))
+    merged = run_task(work, execution, piece=piece_size(len(structure)))
     result = _result(work, merged, names, zero if isinstance(zero, str) else "region", asked.unit)
     return replace(result, medium=stated_medium(result.medium, structure))
 

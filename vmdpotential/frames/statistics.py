@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import progress
 from vmdpotential.errors import many
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.sums import Sum
+from vmdpotential.frames.sums import Rows, Sum
 from vmdpotential.kernels import threads
 from vmdpotential.splitting.mesh import fast_length
 
@@ -143,9 +143,9 @@ class Moments(Sum):
         """The arrays of a block with these values."""
         return {"mean": self.mean, "m2": self.m2}
 
-    def of_frame(self, values: ArrayLike) -> Arrays:
-        """Return the values as a mean."""
-        return Moments(1, np.asarray(values), np.zeros(np.shape(values))).arrays
+    def of_frames(self, values: NDArray[Any]) -> Arrays:
+        """Return mean and squared deviations of the values."""
+        return Moments.of(values).arrays
 
     def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
         """Return mean and squared deviations of both."""
@@ -225,9 +225,9 @@ class BlockMean(Sum):
         self._within, self._squared = np.zeros(()), 0
         self._firsts: list[Floats] = []
 
-    def of_frame(self, values: ArrayLike) -> Arrays:
-        """Return the values as a mean without deviations."""
-        return {"mean": np.asarray(values, np.float64), "m2": np.zeros(np.shape(values))}
+    def of_frames(self, values: NDArray[Any]) -> Arrays:
+        """Return mean and squared deviations of the values."""
+        return Moments.of(values).arrays
 
     def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
         """Return the mean of both, with the squared deviations if both have them."""
@@ -362,23 +362,28 @@ class BlockMean(Sum):
         return result
 
 
-class FrameMean:
+class FrameMean(Rows):
     """Running mean of values that are added frame by frame, with their standard deviation and standard error.
 
-    Fewer than :data:`KEPT` block means are kept: whenever that number is reached, neighbouring blocks are merged.
-
-    Parameters
-    ----------
-    shape : tuple of int
+    The values are those of :class:`Rows`, but they are not kept. Fewer than :data:`KEPT` block means are: whenever that
+    number is reached, neighbouring blocks are merged.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.moments = Moments.none(shape)
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.moments = Moments.none()
         self._blocks: list[Floats] = []
-        self._size, self._sum, self._inside = 1, np.zeros(shape), 0
+        self._size, self._sum, self._inside = 1, np.zeros(()), 0
+
+    def add_block(self, block: Arrays, count: int) -> None:
+        """Add the frames of a block, one after another."""
+        for values in block["rows"]:
+            self.add(values)
 
     def add(self, values: Floats) -> None:
         """Add a frame."""
+        if not self.moments.count:
+            self.moments, self._sum = Moments.none(values.shape), np.zeros(values.shape)
         self.moments.add(values)
         self._sum = self._sum + values
         self._inside += 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vmdpotential.execution.work import Arrays
 
@@ -15,8 +15,8 @@ from vmdpotential.execution.work import Arrays
 class Sum(ABC):
     """A sum over frames, of which a block has arrays with names such as ``mean`` and ``m2``."""
 
-    def of_frame(self, values: ArrayLike) -> Arrays:
-        """Return the arrays of a single frame with these values, for tasks that compute one frame after another."""
+    def of_frames(self, values: NDArray[Any]) -> Arrays:
+        """Return the arrays of frames with these values (frames, ...), for tasks that compute each frame."""
         raise NotImplementedError
 
     def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
@@ -37,9 +37,9 @@ class Total(Sum):
     def __init__(self) -> None:
         self.value: Any = 0
 
-    def of_frame(self, values: ArrayLike) -> Arrays:
-        """Return the values."""
-        return {"sum": np.asarray(values)}
+    def of_frames(self, values: NDArray[Any]) -> Arrays:
+        """Return the sum of the values."""
+        return {"sum": values.sum(0)}
 
     def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
         """Return the sum of both."""
@@ -63,9 +63,9 @@ class Rows(Sum):
         self.frames, self.count = frames, 0
         self._values: NDArray[Any] = np.zeros(0)
 
-    def of_frame(self, values: ArrayLike) -> Arrays:
-        """Return the values as a single row."""
-        return {"rows": np.asarray(values)[None]}
+    def of_frames(self, values: NDArray[Any]) -> Arrays:
+        """Return the values."""
+        return {"rows": values}
 
     def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
         """Return the rows of both."""

@@ -26,11 +26,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import progress
 from vmdpotential.execution.blocks import LABEL, BlockResults, run_blocks
-from vmdpotential.execution.tree import merged
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS
@@ -63,15 +63,19 @@ class FrameTask(Work):
         """Return the values of a frame by the names of the sums, unless the task has a :meth:`block` of its own."""
         raise NotImplementedError
 
-    def block(self, numbers: range) -> Arrays:
+    def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return the arrays of the sums over some frames, as :func:`.sums.named` does."""
-        return merged(self._pieces(numbers), self.merge)
+        values = list(map(self.of_frame, frames))
+        return named(len(values), {name: entry.of_frames(np.array([each[name] for each in values]))
+                                   for name, entry in self.sums().items()})
 
-    def _pieces(self, numbers: range) -> Iterator[Arrays]:
-        sums = self.sums()
+    def block(self, numbers: range) -> Arrays:
+        """Return the arrays of the sums over the frames of these numbers."""
+        return self.compute(self._reported(numbers))
+
+    def _reported(self, numbers: range) -> Iterator[Frame]:
         for done, frame in enumerate(self.frames.part(numbers), 1):
-            values = self.of_frame(frame)
-            yield named(1, {name: entry.of_frame(values[name]) for name, entry in sums.items()})
+            yield frame
             progress.report(LABEL, done / len(numbers))
 
     def merge(self, a: Arrays, b: Arrays) -> Arrays:
@@ -161,17 +165,19 @@ class TaskPlan(ABC, Generic[R]):
         return self.result(merge_blocks(self.sums(), results, partial))
 
 
-def run_task(task: FrameTask, execution: Execution | None = None, piece: int = 0) -> Merged:
-    """Return the sums of a task over all of its frames.
+def run_task(task: FrameTask, execution: Execution | None = None, *, size: int = 0, piece: int = 0) -> Merged:
+    """Return the sums of a task over all of its frames, or with `partial` until an interruption.
 
     Parameters
     ----------
     task : FrameTask
     execution : Execution, optional
         Where blocks of frames are computed and kept; in this process unless given.
+    size : int
+        Number of frames in a block; unless given, as large as the statistics of means allow.
     piece : int
         Number of frames that are computed at once; 0 computes whole blocks.
     """
-    numbers = task.frames.numbers()
-    return merge_blocks(task.sums(), run_blocks(task, numbers, size=max(1, len(numbers) // BLOCKS), piece=piece,
-                                                **(execution or Execution()).blocks))
+    numbers, execution = task.frames.numbers(), execution or Execution()
+    results = run_blocks(task, numbers, size=size or max(1, len(numbers) // BLOCKS), piece=piece, **execution.blocks)
+    return merge_blocks(task.sums(), results, execution.partial)

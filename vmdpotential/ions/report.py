@@ -55,13 +55,12 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
                       *(ion.name for ion in placements[0].ions)])
     kinds = [name for name in dict.fromkeys(names.tolist()) if name != SOLUTE]
     pairs = [*itertools.combinations_with_replacement(kinds, 2), *((name, SOLUTE) for name in kinds)]
-    counts = {f"{a}-{b}": PairHistogram(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
-              if (names == a).sum() * (names == b).sum() > (a == b)}
-    for placement in placements:
-        positions = np.concatenate([fixed, [ion.position for ion in placement.ions]])
-        for item in counts.values():
-            item.add(positions, first.cell)
-    curves = {name: histogram.result() for name, histogram in counts.items()}
+    histograms = {f"{a}-{b}": PairHistogram(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
+                  if (names == a).sum() * (names == b).sum() > (a == b)}
+    positions = [np.concatenate([fixed, [ion.position for ion in placement.ions]]) for placement in placements]
+    curves = {name: histogram.distribution(
+        np.sum([histogram.count(places, first.cell) for places in positions], axis=0),
+        [first.cell.volume] * len(placements)) for name, histogram in histograms.items()}
     return {
         "r": next(iter(curves.values())).r.tolist() if curves else [], "placements": len(placements),
         "g": {name: curve.g.tolist() for name, curve in curves.items()},

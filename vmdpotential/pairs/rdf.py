@@ -60,7 +60,7 @@ class Distribution:
 
 
 class PairHistogram:
-    """Histogram of the distances of pairs between two selections, summed over frames.
+    """Histogram of the distances of pairs between two selections.
 
     Parameters
     ----------
@@ -93,8 +93,6 @@ class PairHistogram:
         i, j = pairs[:, 0], pairs[:, 1]
         orders = (self.a[i] & self.b[j]).astype(np.int64) + (self.a[j] & self.b[i])
         self.left_out = np.repeat(pairs, orders, axis=0)
-        self.counts = np.zeros(bins, np.int64)
-        self.volume, self.frames = 0.0, 0
         self._checked = False
 
     def identity(self) -> tuple[object, ...]:
@@ -102,15 +100,14 @@ class PairHistogram:
         return (self.a, self.b, self.reach, self.bins, self.left_out, self.engine.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy without frames, in which the engine is replaced by its name."""
-        return {**self.__dict__, "engine": self.engine.name, "counts": np.zeros_like(self.counts), "volume": 0.0,
-                "frames": 0}
+        """Return the state, in which the engine is replaced by its name."""
+        return {**self.__dict__, "engine": self.engine.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, engine=get_engine(state["engine"]))
 
-    def add(self, positions: Floats, cell: Cell | None) -> None:
-        """Count the pairs of a frame.
+    def count(self, positions: Floats, cell: Cell | None) -> Integers:
+        """Return the number of pairs (bins,) in each bin, of a frame.
 
         Raises
         ------
@@ -119,24 +116,16 @@ class PairHistogram:
         TaskError
             If there are more pairs within the range than can be counted.
         """
-        cell = self.check(cell)
+        cell, counts = self.check(cell), np.zeros(self.bins, np.int64)
         for first, second, times in self.parts:
             others = None if second is None else np.ascontiguousarray(positions[second])
-            self.counts += times * self.engine.count_distances(
+            counts += times * self.engine.count_distances(
                 np.ascontiguousarray(positions[first]), others, cell, self.reach, self.bins)
         if len(self.left_out):
             d = cell.minimum_image(positions[self.left_out[:, 0]] - positions[self.left_out[:, 1]])
             position = np.sqrt((d * d).sum(1)) * (self.bins / self.reach)
-            self.counts -= np.bincount(position[position < self.bins].astype(np.int64), minlength=self.bins)
-        self.volume += cell.volume
-        self.frames += 1
-
-    def merge(self, counts: Integers, volumes: Floats) -> None:
-        """Add the counts (bins,) of frames that copies of this object counted, and their volumes (F,), A^3."""
-        self.counts += counts
-        for volume in volumes.tolist():
-            self.volume += volume
-        self.frames += len(volumes)
+            counts -= np.bincount(position[position < self.bins].astype(np.int64), minlength=self.bins)
+        return counts
 
     def check(self, cell: Cell | None) -> Cell:
         """Return the cell after checking it and the number of pairs: warn if a frame takes minutes, refuse if days.
@@ -144,7 +133,7 @@ class PairHistogram:
         Raises
         ------
         InputError, TaskError
-            As in :meth:`add`.
+            As in :meth:`count`.
         """
         if cell is None:
             raise InputError("g(r) needs a periodic cell, because it is relative to the mean density", "give {cell}")
@@ -159,13 +148,15 @@ class PairHistogram:
             log.warning(Message("%s, which takes minutes; a smaller {range} takes less"), text)
         return cell
 
-    def result(self) -> Distribution:
-        """Return the distribution over all frames added."""
+    def distribution(self, counts: Integers, volumes: ArrayLike) -> Distribution:
+        """Return the distribution of the sum of the counts (bins,) of frames whose cells have these volumes (F,), A^3.
+        """
+        volume, frames = sum(np.asarray(volumes).tolist()), np.size(volumes)
         edges = np.linspace(0, self.reach, self.bins + 1)
         shells = 4 / 3 * np.pi * np.diff(edges**3)
-        mean = self.counts / self.frames
-        density = self.pairs / (self.volume / self.frames)
-        return Distribution(edges, mean / (density * shells), np.cumsum(mean) / int(self.a.sum()), self.frames)
+        mean = counts / frames
+        density = self.pairs / (volume / frames)
+        return Distribution(edges, mean / (density * shells), np.cumsum(mean) / int(self.a.sum()), frames)
 
 
 def same_residue(residue_index: Integers, chosen: NDArray[np.bool_]) -> Integers:
