@@ -100,6 +100,15 @@ def test_nothing_heavy_is_imported(code):
     assert not loaded & HEAVY
 
 
+def test_every_package_is_listed():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    found = {".".join(path.parent.relative_to(ROOT).parts) for folder in ("vmdpotential", "plugins")
+             for path in (ROOT / folder).rglob("__init__.py")}
+    found = {re.sub(r"^plugins\b", "vmdpotential.plugins", name) for name in found if "chimerax" not in name}
+    assert {*setup["options"]["packages"].split()} == {*found, "vmdpotential.data"}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel, built from a copy, so that nothing is left in the checkout."""
@@ -142,6 +151,8 @@ def test_wheel_states_version_licence_and_requirements(wheel):
     assert not [line for line in requirements if "MDAnalysis" in line or "pycuda" in line]
     assert "BSD 3-Clause License" in wheel.read(
         next(name for name in wheel.namelist() if name.endswith("LICENSE"))).decode()
+    for path in (ROOT / "data" / "licenses").iterdir():  # of data in the wheel
+        assert any(name.endswith(f"/{path.name}") for name in wheel.namelist())
 
 
 def test_the_conda_recipe_requires_what_the_package_requires():
