@@ -14,7 +14,7 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import GridResult
-from vmdpotential.commands.options import CompleteSource
+from vmdpotential.commands.options import Source
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
@@ -29,7 +29,7 @@ from .energies import ProbeSum, probe_sum, type_sum
 from .options import ProbeRun
 
 
-def map_atoms(run: ProbeRun, source: CompleteSource, force_field: ParameterOptions) -> ProbeMaps:
+def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> ProbeMaps:
     """Compute maps of probe atoms around one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
     from vmdpotential.io.maps.autodock import check_lattice, write_autodock

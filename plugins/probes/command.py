@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
-from vmdpotential.commands.options import CompleteSource, LikeGrid, TrajectoryOptions
+from vmdpotential.commands.options import LikeGrid, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import PartialExecution
 from vmdpotential.maps.options import Engine
@@ -20,7 +20,7 @@ _LIGAND_SPACING, _PROBE_SPACING = 1.0, 0.375
 
 
 def probe_(
-    source: CompleteSource,
+    source: Source,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: ProbeOptions = ProbeOptions(),
     like: LikeGrid = None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import extras, registry
-from vmdpotential.commands.options import CopyOptions, Index, Ph, Prepare, Source
+from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, Source
 from vmdpotential.commands.structures import complete
 from vmdpotential.errors import InputError, TaskError, UsageError, many
 from vmdpotential.grid.lattice import Grid
@@ -28,8 +28,8 @@ from .document import Document
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Files:
-    """Structure, maps and medium, which are the first parameters."""
+class ViewSource:
+    """Options of the structure, which is completed if atoms are missing, and of the maps."""
 
     structure: Annotated[Path | Structure, Option(
         "structure file; a cube file is also shown as a map", positional=True)]
@@ -41,12 +41,8 @@ class _Files:
     medium: Annotated[str | None, Option(
         f"{MEDIUM_HELP}{DEFAULT_MEDIUM}; no computes no potential, as if there are maps",
         choices=(*MEDIA, "no"), front=True)] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewSource(CopyOptions, _Files):
-    """Options of the structure, which is completed if atoms are missing, and of the maps."""
-
+    assembly: Assembly = ""
+    expand: Expand = "no"
     index: Index = None
     prepare: Prepare = "auto"
     ph: Ph = 7.0

@@ -15,12 +15,12 @@ from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, 
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.means import MeanFiles
 from vmdpotential.commands.options import (
-    CompleteSource,
     Fit,
     FramesFile,
     FramesOption,
     LengthUnit,
     LikeGrid,
+    Source,
     TrajectoryOptions,
 )
 from vmdpotential.errors import UsageError, many
@@ -89,7 +89,7 @@ class AverageOptions(MapOptions):
 
 
 def average(
-    source: CompleteSource,
+    source: Source,
     trajectory: FramesFile,
     frames: FramesOption = None,
     length_unit: LengthUnit = None,

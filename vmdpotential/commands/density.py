@@ -15,13 +15,13 @@ from vmdpotential.commands.average import FitOptions
 from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like
 from vmdpotential.commands.means import MeanFiles
 from vmdpotential.commands.options import (
-    CompleteSource,
     Force,
     Format,
     FramesFile,
     FramesOption,
     LengthUnit,
     LikeGrid,
+    Source,
     TrajectoryOptions,
 )
 from vmdpotential.densities.quantities import UNITS, count
@@ -80,7 +80,7 @@ class DensityOutput:
 
 
 def density(
-    source: CompleteSource,
+    source: Source,
     trajectory: FramesFile,
     options: DensityOptions = DensityOptions(),
     like: LikeGrid = None,

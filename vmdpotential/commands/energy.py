@@ -24,7 +24,7 @@ from vmdpotential.commands.between import (
     warn_of_mixture,
 )
 from vmdpotential.commands.continuum import binding_data, binding_line
-from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import pairs as figures
@@ -116,7 +116,7 @@ class EnergyOutput(TableOutput):
 
 
 def energy(
-    source: CompleteSource,
+    source: Source,
     between: BetweenOption,
     by: Annotated[str, Option(
         "rows of the table: one for each pair of selections (total), or one for each residue or atom of the first "

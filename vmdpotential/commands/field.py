@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.commands.structures import contributions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
@@ -108,7 +108,7 @@ class FieldOutput(TableOutput):
 
 
 def field(
-    source: CompleteSource,
+    source: Source,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     sites: SiteOptions = SiteOptions(),
     from_: Annotated[tuple[str, ...], Option(

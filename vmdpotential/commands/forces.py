@@ -18,7 +18,7 @@ from vmdpotential.commands.between import (
     selections,
     warn_of_mixture,
 )
-from vmdpotential.commands.options import CompleteSource, Force, TrajectoryOptions
+from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import clear
 from vmdpotential.frames.cells import CellFrames
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 def forces(
-    source: CompleteSource,
+    source: Source,
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),

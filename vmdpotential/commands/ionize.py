@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from vmdpotential.commands.options import ChargedSource, Force, Format
+from vmdpotential.commands.options import Force, Format, Source
 from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
@@ -40,11 +40,14 @@ def parse_templates(text: str) -> dict[str, Path]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolvatedSource(ChargedSource):
-    """A structure with charges and waters."""
+class SolvatedSource(Source):
+    """A structure with charges and waters, to which no atoms are added."""
 
     structure: Annotated[Path | Structure, Option(
         "structure file of a solvated system", positional=True)]
+    prepare: str = "never"
+    ph: float = 7.0
+    pka: str = "model"
 
 
 @dataclass(frozen=True, kw_only=True)

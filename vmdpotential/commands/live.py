@@ -14,7 +14,7 @@ from typing import IO, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.options import CompleteSource
+from vmdpotential.commands.options import Source
 from vmdpotential.commands.structures import read
 from vmdpotential.errors import InputError, UsageError, many
 from vmdpotential.figures.colours import colour_range
@@ -47,7 +47,7 @@ class LiveOptions(MapOptions):
 
 
 def live(
-    source: CompleteSource,
+    source: Source,
     options: LiveOptions = LiveOptions(),
     output: Annotated[Path | None, Option(
         "map file that a viewer reads, rewritten for every frame: .mrc, .dx (with binary values) ...", short="o",

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, lattice_like, stated_error
-from vmdpotential.commands.options import CompleteSource, Force, Format, LengthUnitInShell, Like
+from vmdpotential.commands.options import Force, Format, LengthUnitInShell, Like, Source
 from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError, many
 from vmdpotential.grid.lattice import Grid
@@ -31,7 +31,7 @@ from vmdpotential.results import hidden, key, part
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameSource(CompleteSource):
+class FrameSource(Source):
     """A structure with charges, at a frame of a trajectory or of its own file."""
 
     trajectory: Annotated[Path | None, Option(

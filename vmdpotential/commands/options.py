@@ -96,41 +96,42 @@ LengthUnitInShell = Annotated[str | None, replace(_length_unit, shell=True)]
 Force = Annotated[bool, Option("replace files that exist", viewer=False, heading="output")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CopyOptions:
-    """Options that expand a structure to a biological assembly or to the whole cell of its crystal."""
+def copies_of(structure: Structure, source: Path | Structure, assembly: str, expand: str) -> Copies | None:
+    """Return the copies of a structure that was read from a source, or None if none are requested.
 
-    assembly: Assembly = ""
-    expand: Expand = "no"
+    Raises
+    ------
+    UsageError
+        For an assembly together with a crystal cell, an assembly of a viewer's structure without its file, or one that
+        the file does not list.
+    InputError
+        For the expansion of a structure without a cell.
+    """
+    if not assembly and expand == "no":
+        return None
+    if assembly and expand != "no":
+        raise UsageError("assembly", "a biological assembly and the cell of a crystal cannot both be built",
+                         "leave out {expand}", value=assembly)
+    if not assembly:
+        return symmetry.crystal(structure)
+    file, _, name = assembly.rpartition(":")
+    if not file and isinstance(source, Structure):
+        raise UsageError("assembly", "the file that lists its operators is needed",
+                         "put it before the name: {assembly entry.cif:1}", value=assembly)
+    return symmetry.assembly(structure, Path(file) if isinstance(source, Structure) or file else source, name)
 
-    def copies(self, structure: Structure, source: Path | Structure) -> Copies | None:
-        """Return the copies of a structure that was read from a source, or None if none are requested.
 
-        Raises
-        ------
-        UsageError
-            For an assembly together with a crystal cell, an assembly of a viewer's structure without its file, or one
-            that the file does not list.
-        InputError
-            For the expansion of a structure without a cell.
-        """
-        if not self.assembly and self.expand == "no":
-            return None
-        if self.assembly and self.expand != "no":
-            raise UsageError("assembly", "a biological assembly and the cell of a crystal cannot both be built",
-                             "leave out {expand}", value=self.assembly)
-        if not self.assembly:
-            return symmetry.crystal(structure)
-        file, _, name = self.assembly.rpartition(":")
-        if not file and isinstance(source, Structure):
-            raise UsageError("assembly", "the file that lists its operators is needed",
-                             "put it before the name: {assembly entry.cif:1}", value=self.assembly)
-        return symmetry.assembly(structure, Path(file) if isinstance(source, Structure) or file else source, name)
+#: Fields of a :class:`Source` for the charges, and for the atoms that are added; commands without them leave them out.
+CHARGE_FIELDS = ("force_field", "water", "charges")
+PREPARE_FIELDS = ("prepare", "ph", "pka")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Files:
-    """Files that a structure is read from; a base class, so that these parameters come first."""
+class Source:
+    """A structure: its file or a viewer's atoms, with the cell, groups and charges that a user gives.
+
+    A command that needs less leaves out fields, e.g. ``Annotated[Source, Without(*CHARGE_FIELDS)]``.
+    """
 
     structure: Annotated[Path | Structure, Option(
         "structure file, or a topology if a trajectory provides the coordinates", positional=True)]
@@ -139,11 +140,14 @@ class _Files:
         heading="structure and charges")] = None
     cell: CellOption = None
     index: Index = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source(CopyOptions, _Files):
-    """A structure: its file or a viewer's atoms, with the cell and groups that a user gives."""
+    assembly: Assembly = ""
+    expand: Expand = "no"
+    force_field: ForceField = "auto"
+    water: Water = "auto"
+    charges: Charges = ()
+    prepare: Prepare = "auto"
+    ph: Ph = 7.0
+    pka: Pka = "model"
 
     def read(self) -> Structure:
         """Return the structure, expanded to its assembly or crystal cell, with the user's cell and groups."""
@@ -154,7 +158,7 @@ class Source(CopyOptions, _Files):
 
         If no copies are requested, these are the structure itself and no functions.
         """
-        copies = self.copies(structure, self.structure)
+        copies = copies_of(structure, self.structure, self.assembly, self.expand)
         return (structure, ()) if copies is None else (copies.of_structure(structure), (copies,))
 
     def with_frames(self, trajectory: TrajectoryOptions, single: bool = False) -> tuple[Structure, Frames | None]:
@@ -178,31 +182,9 @@ class Source(CopyOptions, _Files):
             changes = (partial(_in_cell, self.cell), *changes)
         return structure, changed(frames, changes)
 
-
-@dataclass(frozen=True, kw_only=True)
-class TemplateOptions:
-    """Sources of charges that no topology gives."""
-
-    force_field: ForceField = "auto"
-    water: Water = "auto"
-    charges: Charges = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChargedSource(TemplateOptions, Source):
-    """A structure with charges, and the sources of these."""
-
     def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
         """Return the structure with charges, and a report of their sources; see :func:`charged`."""
         return self.with_charges(self.read(), atoms, parameter)
-
-    def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
-                     whole: bool = True) -> tuple[Structure, ChargeReport]:
-        """Return a structure with charges, and a report of their sources.
-
-        Subclasses may add missing atoms if the structure is the `whole` input and not a frame of a simulation.
-        """
-        return charged(structure, self.force_field, self.water, self.charge_files(structure), atoms, parameter)
 
     def charge_files(self, structure: Structure) -> Charges:
         """Return the files of charges; for a MOL2 file without any, that is also read as one, itself as well."""
@@ -228,15 +210,6 @@ class ChargedSource(TemplateOptions, Source):
 
             frames = changed(frames, (Follower(shown, structure),))
         return structure, report, frames
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompleteSource(ChargedSource):
-    """A structure with charges, to which missing atoms are added."""
-
-    prepare: Prepare = "auto"
-    ph: Ph = 7.0
-    pka: Pka = "model"
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
                      whole: bool = True) -> tuple[Structure, ChargeReport]:

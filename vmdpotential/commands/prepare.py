@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
-from vmdpotential.commands.options import CopyOptions, Force, Ph, Pka, Source, TemplateOptions
+from vmdpotential.commands.options import Force, Source
 from vmdpotential.commands.structures import read
 from vmdpotential.errors import UsageError, many
 from vmdpotential.io import can_be_written, check_formats, write_structures
@@ -18,25 +18,28 @@ from vmdpotential.io.files import output as files
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Without
 from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.preparation.report import PreparedStructure
 from vmdpotential.results import Columns, Result, key, part, put_table, shown
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompletedSource(Source):
+    """A structure that is to be completed."""
+
+    structure: Annotated[Path | Structure, Option("structure file", positional=True, viewer=False)]
+    prepare: Annotated[str, Option(
+        "auto adds missing atoms; never adds none, and writes the structure, its assembly or its cell unchanged",
+        choices=("auto", "never"), heading="structure and charges")] = "auto"
+
+
 def prepare(
-    structure: Annotated[Path | Structure, Option("structure file", positional=True, viewer=False)],
-    ph: Ph = 7.0,
-    pka: Pka = "model",
-    templates: TemplateOptions = TemplateOptions(),
+    source: Annotated[CompletedSource, Without("topology", "cell", "index")],
     leave_out: Annotated[tuple[str, ...], Option(
         "residues to leave out, by name, such as UNK, or by name and number, such as ALA617", metavar="NAME",
         heading="structure and charges")] = (),
     radii: Annotated[str, Option("set of atomic radii", choices=SETS, heading="medium")] = "mbondi2",
-    symmetry: CopyOptions = CopyOptions(),
-    prepare: Annotated[str, Option(
-        "auto adds missing atoms; never adds none, and writes the structure, its assembly or its cell unchanged",
-        choices=("auto", "never"), heading="structure and charges")] = "auto",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr (atoms with charges and radii), .pdb, .cif or .gro (atoms), .csv (table of all "
         "residues); unless given, only the report is printed",
@@ -64,11 +67,11 @@ def prepare(
     structures = [path for path in output if path not in tables]
     for path in structures:
         if not can_be_written(path):
-            check_formats(read(structure, None), [path])
+            check_formats(read(source.structure, None), [path])
     files.check(output, force)
     start = time.perf_counter()
-    whole = Source(structure=structure, **vars(symmetry)).read()
-    if prepare == "never":
+    whole = source.read()
+    if source.prepare == "never":
         if structures and all(path.suffix.lower() == ".pdb" for path in structures):
             whole = _with_short_chains(whole)
         if tables:
@@ -78,8 +81,8 @@ def prepare(
         return CompletedStructure(structure=whole, charges=None, prepared=None, seconds=time.perf_counter() - start,
                                   files=output)
     completed = prepare_structure(
-        whole, ph=ph, pka=pka, force_field=templates.force_field,
-        water=templates.water, charges=residue_charges(templates.charges), leave_out=leave_out, radii=radii)
+        whole, ph=source.ph, pka=source.pka, force_field=source.force_field, water=source.water,
+        charges=residue_charges(source.charges), leave_out=leave_out, radii=radii)
     result = CompletedStructure(structure=completed.structure, charges=completed.charges, prepared=completed,
                                 seconds=time.perf_counter() - start, files=output)
     write_structures(result.structure, structures, force,

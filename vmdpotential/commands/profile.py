@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.options import CompleteSource, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.commands.structures import contributions
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import clear
@@ -34,7 +34,7 @@ _ZEROS = ("mean", "left")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileSource(CompleteSource):
+class ProfileSource(Source):
     """A structure with charges, or a map."""
 
     structure: Annotated[Path | Structure, Option(

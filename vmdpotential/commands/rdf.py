@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.between import BetweenOption, selections
-from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
+from vmdpotential.commands.options import CHARGE_FIELDS, PREPARE_FIELDS, Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import pairs as figures
@@ -22,14 +22,14 @@ from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Distribution, PairHistogram, same_residue
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, Without
 from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, shown
 
 Floats = NDArray[np.float64]
 
 
 def rdf(
-    source: Source,
+    source: Annotated[Source, Without(*CHARGE_FIELDS, *PREPARE_FIELDS)],
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import label
-from vmdpotential.commands.options import CompleteSource, Force, UnitOfFile, read_maps
+from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import Range, check_range, colour_range, outwards
@@ -88,7 +88,7 @@ class SurfaceOutput:
 
 
 def surface(
-    source: CompleteSource,
+    source: Source,
     map: Annotated[Path | Grid | None, Option(
         "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface; unless given, the "
         "potential is computed as by the command map", positional=True)] = None,
@@ -305,7 +305,7 @@ class OnSurface(Result):
         return surfaces.figure(self.drawn, self.values[self.seen], self.view, Range(*self.span), self.label)
 
 
-def _mapped(source: CompleteSource, map: Path | Grid | None, potential: MapOptions,
+def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,
             unit: str | None) -> tuple[Structure, Grid, str]:
     """Return the completed structure, the map or the computed potential, and a text that lists added atoms."""
     from vmdpotential.maps import potential_map

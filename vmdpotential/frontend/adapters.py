@@ -149,12 +149,12 @@ def copies(values: dict[str, Any], structure: Structure, file: Path | None = Non
     Raises
     ------
     UsageError, InputError
-        See :meth:`vmdpotential.commands.options.CopyOptions.copies`.
+        See :func:`vmdpotential.commands.options.copies_of`.
     """
-    from vmdpotential.commands.options import CopyOptions
+    from vmdpotential.commands.options import copies_of
 
-    symmetry = CopyOptions(assembly=values.pop("assembly", ""), expand=values.pop("expand", "no"))
-    return symmetry.copies(structure, structure if file is None else file)
+    return copies_of(structure, structure if file is None else file, values.pop("assembly", ""),
+                     values.pop("expand", "no"))
 
 
 def results(report: Report) -> list[tuple[str, Any]]:

@@ -37,6 +37,7 @@ from vmdpotential.parameters.option import (
     CheckedOptions,
     Option,
     Parameter,
+    Without,
     by_own_names,
     changed,
     documented,
@@ -50,7 +51,7 @@ from vmdpotential.parameters.option import (
 )
 from vmdpotential.parameters.report import Report, Rows, written_out
 
-__all__ = ["CheckedOptions", "Command", "Drawing", "Option", "Parameter", "Report", "Rows", "by_own_names", "changed",
-           "check_output", "documented", "fields_of", "items", "other_names", "parameters_of", "parse_numbers",
-           "reading", "result_is_used", "returning", "setting", "takes_aliases", "takes_fields", "warn_unused",
-           "written_out"]
+__all__ = ["CheckedOptions", "Command", "Drawing", "Option", "Parameter", "Report", "Rows", "Without", "by_own_names",
+           "changed", "check_output", "documented", "fields_of", "items", "other_names", "parameters_of",
+           "parse_numbers", "reading", "result_is_used", "returning", "setting", "takes_aliases", "takes_fields",
+           "warn_unused", "written_out"]

@@ -120,13 +120,14 @@ class Command:
     def _arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the function, with the values of a group's fields in one object."""
         arguments: dict[str, Any] = {}
-        groups: dict[str, dict[str, Any]] = {name: {} for name, _, _ in groups_of(self.function)}
+        groups: dict[str, dict[str, Any]] = {group.name: {} for group in groups_of(self.function)}
         for parameter in self.parameters:
             if parameter.name in values:
                 target = groups[parameter.group] if parameter.group else arguments
                 target[parameter.argument or parameter.name] = values[parameter.name]
-        for name, kind, default in groups_of(self.function):
-            arguments[name] = kind(**groups[name]) if default is None else replace(default, **groups[name])
+        for group in groups_of(self.function):
+            values = groups[group.name]
+            arguments[group.name] = group.kind(**values) if group.default is None else replace(group.default, **values)
         return arguments
 
     def writes(self, values: Mapping[str, Any]) -> list[Path]:

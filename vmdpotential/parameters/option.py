@@ -12,7 +12,7 @@ from functools import cache, wraps
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
 from vmdpotential.errors import InputError, UsageError, similar
@@ -384,11 +384,45 @@ def takes_aliases(kind: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-def groups_of(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
-    """Return the arguments that are dataclasses of options: name, class, and default instance or None."""
-    hints, taken = get_type_hints(function, include_extras=True), inspect.signature(function).parameters
-    return [(name, hints[name], None if parameter.default is parameter.empty else parameter.default)
-            for name, parameter in taken.items() if is_dataclass(hints.get(name))]
+class Without(frozenset[str]):
+    """Fields that a command does not have, of a dataclass of options: ``Annotated[Source, Without("charges")]``."""
+
+    def __new__(cls, *names: str) -> Self:
+        """Return the fields of these names."""
+        return super().__new__(cls, names)
+
+
+@dataclass(frozen=True)
+class Group:
+    """An argument that is a dataclass of options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    kind : type
+        The dataclass.
+    default : object
+        Its default instance, or None.
+    left_out : frozenset of str
+        Fields that are no parameters.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    left_out: frozenset[str] = frozenset()
+
+
+def groups_of(function: Callable[..., Any]) -> list[Group]:
+    """Return the arguments that are dataclasses of options."""
+    hints, result = get_type_hints(function, include_extras=True), []
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind, *more = get_args(hints[name]) if get_origin(hints.get(name)) is Annotated else (hints.get(name),)
+        if is_dataclass(kind):
+            default = None if parameter.default is parameter.empty else parameter.default
+            result.append(Group(name, kind, default, *(item for item in more if isinstance(item, Without))))
+    return result
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
@@ -400,13 +434,13 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
         For an argument or a field without an :class:`Option`, or two parameters of one name.
     """
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: (kind, default) for name, kind, default in groups_of(function)}
+    groups = {group.name: group for group in groups_of(function)}
     result: list[Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:  # for parameters that are only known in a call
             continue
         if name in groups:
-            result += _fields(name, *groups[name])
+            result += _fields(groups[name])
         else:
             result.append(_parameter(name, hints.get(name), parameter.default, function.__name__))
     names = [parameter.name for parameter in result]
@@ -417,7 +451,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
 
 def fields_of(kind: Any) -> list[Parameter]:
     """Return the parameters that the fields of a dataclass of options declare, by the names of the fields."""
-    return [replace(p, name=p.argument) for p in _fields("", kind, None)]
+    return [replace(p, name=p.argument) for p in _fields(Group("", kind, None))]
 
 
 def documented(kind: Kind) -> Kind:
@@ -427,16 +461,17 @@ def documented(kind: Kind) -> Kind:
     return kind
 
 
-def _fields(group: str, kind: Any, default: Any) -> list[Parameter]:
+def _fields(group: Group) -> list[Parameter]:
     """Return the parameters that the fields of a dataclass of options declare, in the order of the fields."""
-    hints = _hints(kind)
+    hints = _hints(group.kind)
     results = []
-    for item in fields(kind):
-        value = item.default if default is None else getattr(default, item.name)
+    for item in fields(group.kind):
+        value = item.default if group.default is None else getattr(group.default, item.name)
         if value is MISSING:
             value = inspect.Parameter.empty if item.default_factory is MISSING else item.default_factory()
-        if get_origin(hints[item.name]) is Annotated:  # the others are not parameters
-            results.append(replace(_parameter(item.name, hints[item.name], value, kind.__name__), group=group))
+        if get_origin(hints[item.name]) is Annotated and item.name not in group.left_out:
+            results.append(replace(_parameter(item.name, hints[item.name], value, group.kind.__name__),
+                                   group=group.name))
     return results
 
 
