@@ -14,6 +14,7 @@ from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.pairs import all_pairs
+from vmdpotential.pairs.distances import count_distances
 from vmdpotential.plugins.historical import nbody
 
 pytestmark = pytest.mark.gpu
@@ -80,7 +81,7 @@ def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, mo
     actual = prepared.run(atoms).forces
     assert np.abs(actual.sum(0)).max() < 1e-4 * np.sqrt((actual**2).sum())
     for warps, entries in ((1, 8), (8, 128)):
-        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "lean": warps, "distances": 8})
+        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "lean": warps})
         monkeypatch.setattr(clusters, "entries_of_items", lambda *_, entries=entries: entries)
         assert relative_rms(prepared.run(atoms).forces, actual) < 1e-6
 
@@ -90,6 +91,6 @@ def test_distances(engine, cell):
     atoms, others = some_atoms(400, edge=17.0).positions, some_atoms(200, edge=17.0, seed=3).positions
     for second in (None, others):
         for bins in (14, 20_000):  # counted in shared memory, and without
-            actual = engine.count_distances(atoms, second, cell, 12.0, bins)
+            actual = count_distances(engine, atoms, second, cell, 12.0, bins)
             expected = distances(atoms, second, cell, 12.0, bins)
             np.testing.assert_allclose(actual.cumsum(), expected.cumsum(), atol=3)  # rounding at the edges of ranges

@@ -22,6 +22,7 @@ from vmdpotential.io.topologies import charmm, gromacs_folder, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.pairs.distances import count_distances
 from vmdpotential.pairs.rdf import PairHistogram
 from vmdpotential.splitting.coulomb import PER_RADIUS, optimal
 from vmdpotential.splitting.mesh import over_cell
@@ -233,12 +234,12 @@ def test_distances_over_many_images_are_in_parts(monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
     positions = np.random.default_rng(1).uniform(0, 5, (40, 3))
     engine, cell = get_engine("cpu"), Cell.from_parameters(5, 5, 5)
-    whole = engine.count_distances(positions, None, cell, 60.0, 30)
-    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.distances.PART", 2e5)
+    whole = count_distances(engine, positions, None, cell, 60.0, 30)
+    monkeypatch.setattr("vmdpotential.pairs.distances.PART", 2e5)
     with progress.listening(lambda label, fraction: said.append(fraction)):
-        assert (engine.count_distances(positions, None, cell, 60.0, 30) == whole).all()
-        assert (engine.count_distances(positions, positions[:7], cell, 60.0, 30)
-                >= engine.count_distances(positions, positions[:6], cell, 60.0, 30)).all()
+        assert (count_distances(engine, positions, None, cell, 60.0, 30) == whole).all()
+        assert (count_distances(engine, positions, positions[:7], cell, 60.0, 30)
+                >= count_distances(engine, positions, positions[:6], cell, 60.0, 30)).all()
     assert len(said) > 20
 
 

@@ -8,6 +8,7 @@ from pairs import distances
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.distances import count_distances
 
 CELLS = {
     "open": None,
@@ -34,7 +35,7 @@ def test_histograms_are_the_distances(engine, name, count):
     positions, others = (rng.uniform(-spread, spread, (n, 3)) for n in (count, count // 2 + 1))
     for reach in (4.0, 7.0):
         for second in (None, others):
-            result = engine.count_distances(positions, second, cell, reach, 37)
+            result = count_distances(engine, positions, second, cell, reach, 37)
             assert result.dtype == np.int64
             assert (result == distances(positions, second, cell, reach, 37)).all()
 
@@ -42,10 +43,10 @@ def test_histograms_are_the_distances(engine, name, count):
 def test_edges_of_ranges_belong_to_the_next(engine):
     line = np.zeros((7, 3))
     line[:, 2] = np.arange(7)
-    assert engine.count_distances(line, None, None, 5.0, 5).tolist() == [0, 6, 5, 4, 3]
-    assert engine.count_distances(line, line.copy(), None, 5.0, 5).tolist() == [7, 12, 10, 8, 6]
+    assert count_distances(engine, line, None, None, 5.0, 5).tolist() == [0, 6, 5, 4, 3]
+    assert count_distances(engine, line, line.copy(), None, 5.0, 5).tolist() == [7, 12, 10, 8, 6]
     cell = Cell(np.diag([40.0, 40.0, 7.0]))
-    assert engine.count_distances(line, None, cell, 4.0, 8).tolist() == [0, 0, 7, 0, 7, 0, 7, 0]
+    assert count_distances(engine, line, None, cell, 4.0, 8).tolist() == [0, 0, 7, 0, 7, 0, 7, 0]
 
 
 def test_many_atoms_count_each_pair_once(engine, monkeypatch):
@@ -57,17 +58,17 @@ def test_many_atoms_count_each_pair_once(engine, monkeypatch):
     for threads in "14":
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
         for here in (None, cell):
-            whole = engine.count_distances(positions, None, here, 9.0, 50)
+            whole = count_distances(engine, positions, None, here, 9.0, 50)
             a, b = positions[split], positions[~split]
-            parts = [engine.count_distances(a, None, here, 9.0, 50), engine.count_distances(b, None, here, 9.0, 50),
-                     engine.count_distances(a, b, here, 9.0, 50)]
+            parts = [count_distances(engine, a, None, here, 9.0, 50), count_distances(engine, b, None, here, 9.0, 50),
+                     count_distances(engine, a, b, here, 9.0, 50)]
             assert (sum(parts) == whole).all()
             counts.append(whole)
     assert (counts[0] == counts[2]).all()
     assert (counts[1] == counts[3]).all()
-    assert engine.count_distances(positions, None, None, 60.0, 3).sum() == 3000 * 2999 // 2
+    assert count_distances(engine, positions, None, None, 60.0, 3).sum() == 3000 * 2999 // 2
     moved = positions + rng.integers(-3, 4, (3000, 3)) @ cell.vectors
-    assert np.abs(engine.count_distances(moved, None, cell, 9.0, 50) - counts[1]).sum() <= 4  # by rounding
+    assert np.abs(count_distances(engine, moved, None, cell, 9.0, 50) - counts[1]).sum() <= 4  # by rounding
     # atoms everywhere: as many as the volume has
     shell = 4 / 3 * np.pi * np.diff((np.arange(51) * 9 / 50) ** 3)
     assert counts[1].sum() == pytest.approx(3000**2 / 2 / cell.volume * shell.sum(), rel=0.05)
@@ -75,11 +76,11 @@ def test_many_atoms_count_each_pair_once(engine, monkeypatch):
 
 def test_places_far_apart_and_nothing(engine):
     far = np.array([[0.0, 0, 0], [0.5, 0, 0], [1e7, 0, 0], [1e7, 0, 0.25]])
-    assert engine.count_distances(far, None, None, 1.0, 4).tolist() == [0, 1, 1, 0]
-    assert engine.count_distances(np.zeros((5, 3)), None, None, 1.0, 2).tolist() == [10, 0]
-    assert engine.count_distances(np.zeros((0, 3)), None, None, 1.0, 2).tolist() == [0, 0]
-    assert engine.count_distances(far, np.zeros((0, 3)), None, 1.0, 2).tolist() == [0, 0]
+    assert count_distances(engine, far, None, None, 1.0, 4).tolist() == [0, 1, 1, 0]
+    assert count_distances(engine, np.zeros((5, 3)), None, None, 1.0, 2).tolist() == [10, 0]
+    assert count_distances(engine, np.zeros((0, 3)), None, None, 1.0, 2).tolist() == [0, 0]
+    assert count_distances(engine, far, np.zeros((0, 3)), None, 1.0, 2).tolist() == [0, 0]
     with pytest.raises(UsageError, match="finite"):
-        engine.count_distances(np.array([[np.nan, 0, 0]]), None, None, 1.0, 2)
+        count_distances(engine, np.array([[np.nan, 0, 0]]), None, None, 1.0, 2)
     with pytest.raises(UsageError, match="range"):
-        engine.count_distances(far, None, None, 0.0, 2)
+        count_distances(engine, far, None, None, 0.0, 2)

@@ -328,15 +328,6 @@ class Engine:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
         return get_engine("cpu").prepare_pairs(work)
 
-    def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
-                        bins: int) -> NDArray[np.int64]:
-        """Return the number of pairs (bins,) in each of `bins` equal ranges of distance from 0 to `reach` (A).
-
-        Pairs are those of positions (N, 3) and others (M, 3), with all images; without `others`, each pair of
-        positions counts once. A distance of exactly 0 counts.
-        """
-        return get_engine("cpu").count_distances(positions, others, cell, reach, bins)
-
 
 def with_transforms(engine: Engine) -> Engine:
     """Return the engine, or the CPU engine if it lacks the Fourier transforms that a mesh needs."""

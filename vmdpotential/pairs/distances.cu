@@ -1,39 +1,136 @@
 // Histograms of distances, between the atoms of a cell and those of the rows of cells around it.
 #include "kernel.h"
-#ifndef __CUDACC__
-
-// Number of distances that are computed before they are counted.
-static const index_t BUFFER = 1024;
 
 struct Distances {
     const double *px, *py, *pz;   // atoms i, sorted by cell with z fastest
     const index_t *first_i;       // (cells + 1,) the first atom of each cell
     const double *x, *y, *z;      // the same of atoms j
     const index_t *first_j;
-    const index_t *rows;          // (rows, 4) around a cell: offsets along two vectors, first and last along the third
-    int *places;                  // (BUFFER,) scratch
-    index_t *counts;              // (4, bins + 1) tables, to be added; the last bin is of all longer distances
-    index_t shape[3];             // number of cells along the vectors
-    index_t row_count, bins;
+    const int *rows;              // (rows, 4) around a cell: offsets along two vectors, first and last along the third
+    index_t *counts;              // (bins,) to which is added
+    int shape[3];                 // number of cells along the vectors
+    int row_count, parts;         // rows, and parts among which they are divided; an element is a cell and a part
+    int bins;
     double basis[3][3], scale;    // the vectors; bins per length
     bool periodic;
     bool alone;                   // atoms j are atoms i: rows are on one side, pairs within a cell count once
 };
 
 // The quotient, rounded down.
-DEVICE index_t floor_quotient(index_t a, index_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+DEVICE int floor_quotient(int a, int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+// Call use(begin, end, shift, own) for the atoms j in each range of cells around the cell of an element, at an image; own
+// if the range begins with the atoms of the cell itself, of whose pairs each counts once.
+template <class Use> DEVICE void for_ranges(const Distances &args, index_t element, Use use)
+{
+    const int na = args.shape[0], nb = args.shape[1], nc = args.shape[2], cells = na * nb * nc;
+    const int cell = (int)element % cells, part = (int)element / cells;
+    const int ca = cell / (nb * nc), cb = cell / nc % nb, cc = cell % nc;
+    for (int r = part; r < args.row_count; r += args.parts) {
+        const int *row = args.rows + 4 * (index_t)r;
+        const int a = ca + row[0], b = cb + row[1];
+        const int ia = floor_quotient(a, na), ib = floor_quotient(b, nb);
+        int c = cc + row[2], end_c = cc + row[3];
+        if (!args.periodic) {
+            if (ia != 0 || ib != 0)
+                continue;
+            c = c > 0 ? c : 0;
+            end_c = end_c < nc - 1 ? end_c : nc - 1;
+        }
+        const bool own = args.alone && row[0] == 0 && row[1] == 0;
+        const int start = ((a - ia * na) * nb + b - ib * nb) * nc;
+        while (c <= end_c) {  // image by image
+            const int ic = floor_quotient(c, nc), end = end_c < ic * nc + nc - 1 ? end_c : ic * nc + nc - 1;
+            double shift[3];
+            for (int d = 0; d < 3; d++)
+                shift[d] = ia * args.basis[0][d] + ib * args.basis[1][d] + ic * args.basis[2][d];
+            // a row of the cell itself begins with it
+            use(args.first_j[start + c - ic * nc], args.first_j[start + end - ic * nc + 1], shift, own && c == cc);
+            c = end + 1;
+        }
+    }
+}
+
+#ifdef __CUDACC__
+
+// Number of counts in shared memory; with more bins, counts are in global memory.
+#define SHARED_COUNTS 4096
+#define WARPS (BLOCK_THREADS / 32)
+
+// A block has one element. Its threads take the atoms j in turn, for all atoms i of the cell, which are in shared memory
+// relative to the first of them, so that float32 suffices. Each warp has counts of its own, if they fit.
+BLOCK_KERNEL(count_distances, Distances)
+{
+    __shared__ unsigned all_counts[SHARED_COUNTS];
+    __shared__ float at[3][BLOCK_THREADS];
+    const int thread = (int)threadIdx.x, bins = args.bins;
+    const int copies = bins > SHARED_COUNTS ? 0 : SHARED_COUNTS / bins < WARPS ? SHARED_COUNTS / bins : WARPS;
+    unsigned *const counts = all_counts + (copies ? thread / 32 % copies * bins : 0);
+    const float scale = (float)args.scale, square = (float)((bins / args.scale) * (bins / args.scale));
+    for (int n = thread; n < copies * bins; n += BLOCK_THREADS)
+        all_counts[n] = 0;
+    const int cell = blockIdx.x % (args.shape[0] * args.shape[1] * args.shape[2]);
+    const index_t first = args.first_i[cell], last = args.first_i[cell + 1];
+    for (index_t begin = first; begin < last; begin += BLOCK_THREADS) {
+        const int size = last - begin < BLOCK_THREADS ? (int)(last - begin) : BLOCK_THREADS;
+        const double origin[3] = {args.px[first], args.py[first], args.pz[first]};
+        __syncthreads();
+        if (thread < size) {
+            at[0][thread] = (float)(args.px[begin + thread] - origin[0]);
+            at[1][thread] = (float)(args.py[begin + thread] - origin[1]);
+            at[2][thread] = (float)(args.pz[begin + thread] - origin[2]);
+        }
+        __syncthreads();
+        for_ranges(args, blockIdx.x, [&](index_t from, index_t end, const double (&shift)[3], bool own) {
+            for (index_t j = from + thread; j < end; j += BLOCK_THREADS) {
+                const float x = (float)(args.x[j] + shift[0] - origin[0]), y = (float)(args.y[j] + shift[1] - origin[1]);
+                const float z = (float)(args.z[j] + shift[2] - origin[2]);
+                // of the pairs in the cell, those with a later atom j
+                const int number = own && j - begin < size ? (int)(j - begin > 0 ? j - begin : 0) : size;
+#pragma unroll 4
+                for (int i = 0; i < number; i++) {
+                    const float dx = at[0][i] - x, dy = at[1][i] - y, dz = at[2][i] - z;
+                    const float r2 = dx * dx + (dy * dy + dz * dz);
+                    if (r2 < square) {
+                        const int bin = (int)(sqrtf(r2) * scale);
+                        if (bin >= bins)
+                            continue;
+                        if (copies)
+                            atomicAdd(&counts[bin], 1u);
+                        else
+                            add_atomically(args.counts + bin, 1);
+                    }
+                }
+            }
+        });
+    }
+    __syncthreads();
+    for (int n = thread; n < (copies ? bins : 0); n += BLOCK_THREADS) {
+        index_t sum = 0;
+        for (int copy = 0; copy < copies; copy++)
+            sum += all_counts[copy * bins + n];
+        if (sum)
+            add_atomically(args.counts + n, sum);
+    }
+}
+
+#else
+
+// Number of distances that are computed before they are counted.
+static const index_t BUFFER = 1024;
 
 // Count the distances of atoms first to last from (a, b, c).
-DEVICE void count_distances_from(const Distances &args, index_t first, index_t last, double a, double b, double c)
+DEVICE void count_distances_from(const Distances &args, index_t *counts, index_t first, index_t last, double a, double b,
+                                 double c)
 {
-    index_t *tables[4];  // increments of one table would wait for each other
+    int places[BUFFER];
+    index_t *tables[4];  // increments of one table would wait for each other; the last bin is of all longer distances
     for (int n = 0; n < 4; n++)
-        tables[n] = args.counts + n * (args.bins + 1);
+        tables[n] = counts + n * (args.bins + 1);
     const double scale = args.scale, top = (double)args.bins;
     for (index_t begin = first; begin < last; begin += BUFFER) {
         const index_t size = last - begin < BUFFER ? last - begin : BUFFER;
         const double *x = args.x + begin, *y = args.y + begin, *z = args.z + begin;
-        int *places = args.places;
 #pragma omp simd
         for (index_t k = 0; k < size; k++) {
             const double dx = x[k] - a, dy = y[k] - b, dz = z[k] - c;
@@ -51,37 +148,21 @@ DEVICE void count_distances_from(const Distances &args, index_t first, index_t l
 
 RANGE_KERNEL(count_distances, Distances, first, last)
 {
-    const index_t na = args.shape[0], nb = args.shape[1], nc = args.shape[2];
-    for (index_t cell = first; cell < last; cell++) {
-        if (args.first_i[cell] == args.first_i[cell + 1])
-            continue;
-        const index_t ca = cell / (nb * nc), cb = cell / nc % nb, cc = cell % nc;
-        for (index_t r = 0; r < args.row_count; r++) {
-            const index_t *row = args.rows + 4 * r;
-            const index_t a = ca + row[0], b = cb + row[1];
-            const index_t ia = floor_quotient(a, na), ib = floor_quotient(b, nb);
-            index_t c = cc + row[2], end_c = cc + row[3];
-            if (!args.periodic) {
-                if (ia != 0 || ib != 0)
-                    continue;
-                c = c > 0 ? c : 0;
-                end_c = end_c < nc - 1 ? end_c : nc - 1;
-            }
-            const bool own = args.alone && row[0] == 0 && row[1] == 0;
-            const index_t start = ((a - ia * na) * nb + b - ib * nb) * nc;
-            while (c <= end_c) {  // image by image
-                const index_t ic = floor_quotient(c, nc), end = end_c < ic * nc + nc - 1 ? end_c : ic * nc + nc - 1;
-                const index_t begin = args.first_j[start + c - ic * nc], stop = args.first_j[start + end - ic * nc + 1];
-                double shift[3];
-                for (int d = 0; d < 3; d++)
-                    shift[d] = ia * args.basis[0][d] + ib * args.basis[1][d] + ic * args.basis[2][d];
-                for (index_t i = args.first_i[cell]; i < args.first_i[cell + 1]; i++)
-                    // a row of the cell itself begins with it
-                    count_distances_from(args, own && c == cc ? i + 1 : begin, stop, args.px[i] - shift[0],
+    index_t *const tables = (index_t *)calloc(4 * (args.bins + 1), sizeof(index_t));
+    const int cells = args.shape[0] * args.shape[1] * args.shape[2];
+    for (index_t element = first; element < last; element++) {
+        const index_t begin_i = args.first_i[element % cells], end_i = args.first_i[element % cells + 1];
+        if (begin_i < end_i)
+            for_ranges(args, element, [&](index_t begin, index_t end, const double (&shift)[3], bool own)
+                       __attribute__((always_inline)) {
+                for (index_t i = begin_i; i < end_i; i++)
+                    count_distances_from(args, tables, own ? i + 1 : begin, end, args.px[i] - shift[0],
                                          args.py[i] - shift[1], args.pz[i] - shift[2]);
-                c = end + 1;
-            }
-        }
+            });
     }
+    for (index_t n = 0; n < 4 * (args.bins + 1); n++)
+        if (tables[n] && n % (args.bins + 1) < args.bins)
+            add_atomically(args.counts + n % (args.bins + 1), tables[n]);
+    free(tables);
 }
 #endif

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, Message, TaskError, UsageError, many
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.distances import count_distances
 
 log = logging.getLogger(__name__)
 
@@ -119,8 +120,8 @@ class PairHistogram:
         cell, counts = self.check(cell), np.zeros(self.bins, np.int64)
         for first, second, times in self.parts:
             others = None if second is None else np.ascontiguousarray(positions[second])
-            counts += times * self.engine.count_distances(
-                np.ascontiguousarray(positions[first]), others, cell, self.reach, self.bins)
+            counts += times * count_distances(
+                self.engine, np.ascontiguousarray(positions[first]), others, cell, self.reach, self.bins)
         if len(self.left_out):
             d = cell.minimum_image(positions[self.left_out[:, 0]] - positions[self.left_out[:, 1]])
             position = np.sqrt((d * d).sum(1)) * (self.bins / self.reach)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vmdpotential.engines import Engine
 from vmdpotential.splitting.mesh import Mesh
 
@@ -14,9 +11,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines import LatticeSum, PointSum, Prepared
     from vmdpotential.engines.cpu.points.sums import CpuPoints
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
 
 
 class CpuEngine(Engine):
@@ -52,13 +46,6 @@ class CpuEngine(Engine):
         from vmdpotential.engines.cpu.pairs.pairs import ClusterPairs
 
         return ClusterPairs(work)
-
-    def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
-                        bins: int) -> NDArray[np.int64]:
-        """Return a histogram of the distances of pairs, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.pairs.distances import count_distances
-
-        return count_distances(positions, others, cell, reach, bins)
 
 
 ENGINE = CpuEngine()

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential.engines import Engine
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.kernels.launch import Kernel
-    from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
-Values = NDArray[np.float32]
 
 #: Largest number of processes that share a GPU; this many decode XTC frames as fast as an H200 computes maps of them.
 PROCESSES = 8
@@ -186,13 +181,6 @@ class CudaEngine(Engine):
         from vmdpotential.engines.cuda.clusters import PairsInRange
 
         return PairsInRange(work)
-
-    def count_distances(self, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
-                        bins: int) -> NDArray[np.int64]:
-        """Return the number of pairs in each range of distance, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda.clusters import count_distances
-
-        return count_distances(positions, others, cell, reach, bins)
 
 
 ENGINE = CudaEngine()

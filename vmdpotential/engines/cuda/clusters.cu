@@ -6,7 +6,6 @@
 // Commun. 184 (2013) 2641-2650. Macros set by the host:
 //   WARPS       number of warps of a block
 //   LEAN        1 if only forces are summed, in single precision
-//   DISTANCES   1 for the kernel that counts distances
 // Tasks are grid constants, so that addresses of their parts need no copy on the stack.
 // A pair of super clusters is listed for one of them. Coordinates of places without an atom are NaN, never in range.
 
@@ -207,10 +206,8 @@ extern "C" __global__ void __launch_bounds__(64) arrange(const __grid_constant__
     atoms[n] = i;
     side.index[slot] = i;
     Atom atom = {};
-#if !DISTANCES
     if (i >= 0)
         atom = side.parameters[i];
-#endif
     side.atoms[slot] = atom;
     if (i >= 0)
         side.places[i] = (int)slot;
@@ -264,12 +261,10 @@ extern "C" __global__ void place(const __grid_constant__ ClusterTask task)
     const Side &side = *of;
     Atom &atom = side.atoms[slot];
     const int i = side.index[slot];
-#if !DISTANCES
     for (int d = 0; d < 3; d++)
         side.forces[3 * (size_t)slot + d] = 0;
     for (int t = 0; t < (ENERGY ? TERMS : 0); t++)
         side.energies[(size_t)slot * TERMS + t] = 0;
-#endif
     if (i < 0) {
         atom.x = atom.y = atom.z = __int_as_float(0x7fc00000);
         return;
@@ -289,61 +284,6 @@ extern "C" __global__ void place(const __grid_constant__ ClusterTask task)
     atom.y = at[1];
     atom.z = at[2];
 }
-
-#if DISTANCES
-
-// Count distances in ranges of equal width. One block per super cluster, which counts in shared memory, in as many
-// copies as fit, or directly in global memory if none does.
-extern "C" __global__ void __launch_bounds__(32 * WARPS) distances(const __grid_constant__ ClusterTask task)
-{
-    extern __shared__ double dynamic[];
-    __shared__ Four others[WARPS][64];
-    unsigned *counts = (unsigned *)dynamic;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, i = blockIdx.x;
-    for (int n = threadIdx.x; n < task.copies * task.bins; n += 32 * WARPS)
-        counts[n] = 0;
-    __syncthreads();
-    unsigned *mine = counts + warp % max(1, task.copies) * task.bins;
-    Atom own[2];
-    for (int k = 0; k < 2; k++)
-        own[k] = task.first.atoms[64 * (size_t)i + 32 * k + lane];
-    neighbours(task, i, warp, [&](int j, int, const REAL (&shift)[3], bool diagonal) {
-        __syncwarp();
-        for (int k = 0; k < 2; k++) {
-            const Atom atom = task.second.atoms[64 * (size_t)j + 32 * k + lane];
-            others[warp][32 * k + lane] = make_four(atom.x + shift[0], atom.y + shift[1], atom.z + shift[2], 0);
-        }
-        __syncwarp();
-#pragma unroll 4
-        for (int n = 0; n < 64; n++) {
-            const Four other = others[warp][n];
-#pragma unroll
-            for (int k = 0; k < 2; k++) {
-                const float dx = own[k].x - other.x, dy = own[k].y - other.y, dz = own[k].z - other.z;
-                const float r2 = fmaf(dx, dx, fmaf(dy, dy, dz * dz));
-                if (r2 < task.reach2 && (!diagonal || n > 32 * k + lane)) {
-                    const int bin = (int)(sqrtf(r2) * task.per_length);
-                    if (bin < task.bins) {
-                        if (task.copies)
-                            atomicAdd(&mine[bin], 1u);
-                        else
-                            atomicAdd(&task.counts[bin], 1ull);
-                    }
-                }
-            }
-        }
-    });
-    __syncthreads();
-    for (int n = threadIdx.x; n < (task.copies ? task.bins : 0); n += 32 * WARPS) {
-        unsigned long long sum = 0;
-        for (int copy = 0; copy < task.copies; copy++)
-            sum += counts[copy * task.bins + n];
-        if (sum)
-            atomicAdd(&task.counts[n], sum);
-    }
-}
-
-#else
 
 // Find the places and images of excluded pairs, and count the pairs of each super cluster. One thread per pair.
 extern "C" __global__ void find_excluded(const __grid_constant__ ClusterTask task)
@@ -648,5 +588,3 @@ extern "C" __global__ void collect(const __grid_constant__ ClusterTask task)
         side.out_energies[i * TERMS + t] = side.energies[(size_t)slot * TERMS + t];
 #endif
 }
-
-#endif

@@ -1,4 +1,4 @@
-"""Sums over pairs in range and histograms of distances on a GPU, with the kernels of clusters.cu."""
+"""Sums over pairs in range on a GPU, with the kernels of clusters.cu."""
 
 from __future__ import annotations
 
@@ -70,12 +70,10 @@ TASK = struct("ClusterTask", [
     ("excluded", address("struct Excluded")),
     ("used", address("unsigned long long")),  # numbers of entries, of masks, and of clusters in entries
     ("table", address("const struct Table")),  # (types, types)
-    ("counts", address("unsigned long long")),  # (bins)
     ("doubles", np.float64, MAX_UNIFORMS),  # constants of the programs
     ("u", np.float32, MAX_UNIFORMS),
     ("reach", np.float32),
     ("reach2", np.float32),
-    ("per_length", np.float32),  # bins per A
     ("same", np.int32),  # whether both sets are the same
     ("types", np.int32),
     ("chunk", np.int32),  # number of entries of an item
@@ -83,28 +81,19 @@ TASK = struct("ClusterTask", [
     ("mask_room", np.int32),
     ("item_count", np.int32),
     ("pair_count", np.int32),
-    ("bins", np.int32),
-    ("copies", np.int32),  # number of copies of the counts in shared memory
 ], FILE)
 
 #: Bytes of the struct Entry, by the size of its floating-point numbers, and of Item.
 ENTRY, ITEM = {4: 32, 8: 48}, 8
 
-#: Number of warps of a block, by kernel: search, sum, sum of forces alone in single precision, and counting.
-WARPS = {"build": 2, "force": 1, "lean": 2, "distances": 8}
+#: Number of warps of a block, by kernel: search, sum, and sum of forces alone in single precision.
+WARPS = {"build": 2, "force": 1, "lean": 2}
 
 #: Number of layers of bins in the height of a super cluster.
 LAYERS = 16
 
 #: Distance beyond the reach up to which pairs are listed, A, to allow for rounding.
 MARGIN = 1e-3
-
-#: Bytes of shared memory for counts.
-COUNTS = 40_000
-
-#: Macros of the kernels that count distances, and their struct of atoms, without parameters.
-DISTANCES = {"REAL": "float", "WORDS": 1, "DISTANCES": 1}
-POINTS = "struct alignas(16) Atom { float x, y, z; };\n"
 
 
 def lattice(cell: Cell | None) -> tuple[Floats, Floats]:
@@ -186,7 +175,7 @@ def arrange(held: DeviceBuffers, task: Any, sets: list[Floats], records: list[ND
     sets : list of (N, 3) float64, A
         Positions of one set of atoms or of two.
     records : list of float32 or float64
-        Records of the atoms without coordinates; empty if atoms have no parameters.
+        Records of the atoms without coordinates.
     launch : callable
         ``launch(name, blocks, threads)`` queues a kernel with the task.
     """
@@ -200,7 +189,7 @@ def arrange(held: DeviceBuffers, task: Any, sets: list[Floats], records: list[ND
         drv.memset_d32_async(int(side["bins"]), 0, bins, None)
         side["bin"] = gpu.buffer(f"pairs bin {name}", 4 * count)
         side["places"] = gpu.buffer(f"pairs places {name}", 4 * count)
-    for name, own in zip(names, records, strict=False):
+    for name, own in zip(names, records, strict=True):
         task[name]["parameters"] = gpu.upload(f"pairs parameters {name}", own)
     blocks = -(-sum(map(len, sets)) // 256)
     launch("count", blocks, 256)
@@ -218,7 +207,7 @@ def arrange(held: DeviceBuffers, task: Any, sets: list[Floats], records: list[ND
         side["placed"] = gpu.buffer(f"pairs placed {name}", 4 * places)
         side["index"] = held.take(f"{name} index", 4 * places)
         drv.memset_d32_async(int(side["index"]), 0xFFFFFFFF, places, None)
-        side["atoms"] = held.take(f"{name} atoms", places * (records[0][:1].nbytes if records else 16))
+        side["atoms"] = held.take(f"{name} atoms", places * records[0][:1].nbytes)
         side["home"] = held.take(f"{name} home", 24 * places)
         side["centres"] = held.take(f"{name} centres", 24 * int(side["supers"]))
         side["groups"] = held.take(f"{name} groups", BOX.itemsize * places // 4)
@@ -260,7 +249,7 @@ class PairsInRange:
         self.work = work
         self.programs = Programs(work)
         lean = work.precision == "single" and not work.energy
-        self.macros = self.programs.macros | {"DISTANCES": 0, "LEAN": int(lean)}
+        self.macros = self.programs.macros | {"LEAN": int(lean)}
         self.summing = "lean" if lean else "force"
 
     def kernel(self, gpu: Any, name: str) -> Any:
@@ -404,40 +393,3 @@ def _entries(task: Any) -> float:
     side = (SUPER / density) ** (1 / 3)
     volume = side**3 + 6 * side**2 * reach + 3 * np.pi * side * reach**2 + 4 / 3 * np.pi * reach**3
     return float(density * volume / 4 * (0.5 if task["same"] else 1.0))
-
-
-def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
-                    bins: int) -> NDArray[np.int64]:
-    """Return the number of pairs in each range of distance, see :class:`vmdpotential.engines.Engine`."""
-    task = geometry(cell, reach)
-    counts = np.zeros(bins, np.uint64)
-    sets = [positions] if others is None else [positions, others]
-    if not all(len(of) for of in sets):
-        return counts.astype(np.int64)
-    gpu = device.least_busy_gpus(1)[0]
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
-        held = DeviceBuffers(gpu)
-        task["same"] = others is None
-        launch = counting(gpu, task)
-        arrange(held, task, [np.asarray(of, np.float64) for of in sets], [], launch)
-        task["bins"], task["per_length"] = bins, bins / reach
-        task["copies"] = min(WARPS["distances"], COUNTS // (4 * bins))
-        task["counts"] = held.keep("counts", counts)
-        supers = int(task["first"]["supers"])
-        every = supers + (0 if others is None else int(task["second"]["supers"]))
-        launch("place", -(-every * SUPER // 256), 256)
-        launch("bound", -(-every // 64), 64)
-        launch("distances", supers, 32 * WARPS["distances"], max(8, 4 * bins * int(task["copies"])))
-        device.driver().memcpy_dtoh(counts, int(task["counts"]))
-    return counts.astype(np.int64)
-
-
-def counting(gpu: Any, task: Any) -> Any:
-    """Return a function that queues a kernel for a task of distances."""
-    macros = DISTANCES | {"WARPS": WARPS["distances"]}
-
-    def launch(name: str, blocks: int, threads: int, shared: int = 0) -> None:
-        kernel = gpu.kernel(FILE, name, macros, POINTS, TASK.itemsize)
-        kernel.prepared_async_call((blocks, 1, 1), (threads, 1, 1), None, task.tobytes(), shared_size=shared)
-
-    return launch

@@ -1,8 +1,7 @@
-"""Histograms of distances on the CPU, with the kernel of pairs/distances.cu."""
+"""Histograms of distances, with the kernel of distances.cu; atoms are sorted into cells on the host."""
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.engines import Engine
 from vmdpotential.engines.cpu import cells
 from vmdpotential.errors import UsageError
-from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, call
+from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-KERNELS = KernelFile(Path(__file__).parents[3] / "pairs" / "distances.cu")
-
-#: Number of distances that the kernel computes before it counts them.
-BUFFER = 1024
+KERNELS = KernelFile(Path(__file__).with_name("distances.cu"))
 
 #: Number of cells along the reach, and smallest mean number of atoms in a cell.
 PARTS, FEWEST = 2, 0.5
@@ -30,13 +26,18 @@ PARTS, FEWEST = 2, 0.5
 #: Largest mean number of atoms in a cell, and number of pairs in a task, which takes a tenth of a second.
 MOST_IN_CELL, PART = 2000, 1e8
 
+#: Number of elements that keep a GPU busy, threads of a block that computes one, and most threads of a CPU.
+BLOCKS, BLOCK_THREADS, MOST_THREADS = 1024, 128, 1024
 
-def count_distances(positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
+
+def count_distances(engine: Engine, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
                     bins: int) -> Integers:
-    """Return the number of pairs (bins,) in each range of distance; see :class:`vmdpotential.engines.Engine`.
+    """Return the number of pairs (bins,) in each of `bins` equal ranges of distance from 0 to `reach` (A).
 
-    Distances are float64, and the upper end of a range belongs to the next one. Every image within reach counts,
-    however short the cell's vectors are, also those of the atom itself, each pair of them once.
+    Pairs are those of positions (N, 3) and others (M, 3); without `others`, each pair of positions counts once. A
+    distance of exactly 0 counts, and the upper end of a range belongs to the next one. Distances are float64 on a CPU,
+    float32 on a GPU. Every image within reach counts, however short the cell's vectors are, also those of the atom
+    itself, each pair of them once.
 
     Raises
     ------
@@ -62,33 +63,23 @@ def count_distances(positions: Floats, others: Floats | None, cell: Cell | None,
     tables = [_sorted(p, basis, low, shape, cell is not None) for p in sets]
     rows = _rows(basis, heights, shape, reach, others is None)
     count = int(shape.prod())
-    # if many images make the work of a cell long, its rows are divided too, because Ctrl-C only acts between tasks
+    # the rows around a cell are divided where there are few cells, and where many images make the work of a cell long,
+    # because Ctrl-C only acts between tasks
     pairs = len(sets[0]) * len(sets[-1]) * 4 / 3 * np.pi * reach**3 / abs(np.linalg.det(basis))
-    divided = np.array_split(rows, min(len(rows), 1 + int(pairs / count / PART)))
-    total_parts = count * len(divided)
-    workers = min(threads.count(), total_parts)
-    free = deque(np.zeros((4, bins + 1), np.int64) for _ in range(workers))
-    all_counts = list(free)
-
-    names = (("px", "py", "pz", "first_i"), ("x", "y", "z", "first_j"))
-    fixed: dict[str, Any] = {name: array for n, table in zip(names, (tables[0], tables[-1]), strict=True)
-                             for name, array in zip(n, table, strict=True)}
-    fixed |= {"shape": shape, "basis": basis, "periodic": cell is not None, "alone": others is None,
-              "scale": bins / reach, "bins": bins}
-
-    def task(first: int, last: int) -> None:
-        result = free.pop()
-        while first < last:
-            part, at = divmod(first, count)
-            stop = min(last, (part + 1) * count)
-            call(KERNELS["count_distances"], at, at + stop - first, **fixed, rows=divided[part],
-                 row_count=len(divided[part]), places=np.empty(BUFFER, np.int32), counts=result)
-            first = stop
-        free.append(result)
-
-    grain = max(1, count // (8 * workers)) if len(divided) == 1 else 1
-    threads.run(task, total_parts, "distances", grain)
-    total: Integers = np.sum(all_counts, axis=(0, 1))[:bins]
+    parts = min(len(rows), max(1 + int(pairs / count / PART), BLOCKS // count))
+    elements = count * parts
+    workers = engine.team_size((MOST_THREADS, 1))
+    grain = max(1, min(elements // (8 * workers), int(PART * elements / max(pairs, 1))))
+    with engine.room(8 * bins + rows.nbytes + sum(array.nbytes for table in tables for array in table)):
+        held = [[engine.array(array) for array in table] for table in tables]
+        names = (("px", "py", "pz", "first_i"), ("x", "y", "z", "first_j"))
+        values: dict[str, Any] = {name: array for n, table in zip(names, (held[0], held[-1]), strict=True)
+                                  for name, array in zip(n, table, strict=True)}
+        counts = engine.zeros(bins, np.int64)
+        engine.launch(KERNELS["count_distances"], (elements, elements * BLOCK_THREADS), "distances", grain, **values,
+                      rows=rows, row_count=len(rows), parts=parts, counts=counts, shape=shape, bins=bins, basis=basis,
+                      scale=bins / reach, periodic=cell is not None, alone=others is None)
+        total: Integers = engine.to_host(counts)
     return total
 
 
@@ -115,7 +106,7 @@ def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, peri
     return (*np.ascontiguousarray(positions[order].T), start)
 
 
-def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: bool) -> Integers:
+def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: bool) -> NDArray[np.int32]:
     """Return the rows of cells in reach of a cell; with `half`, one of each two opposite rows, and half of its own."""
     most = np.ceil(reach * shape / heights).astype(np.int64)
     steps = [np.arange(-m, m + 1) for m in most]
@@ -132,5 +123,5 @@ def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: b
             near = near[near >= 0]
         if len(near):
             results.append((a, b, near[0], near[-1]))
-    return np.array(results, np.int64)
+    return np.array(results, np.int32)
 
