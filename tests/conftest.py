@@ -24,10 +24,9 @@ pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pa
 # compiling kernels makes many objects, among those of all packages that tests import, and hardly a cycle
 gc.set_threshold(50_000, 20, 20)
 
-#: Files that take long: first, so that two processes end at the same time; the last is that of the longest test.
-LONG = ["test_engine_cpu", "test_ions", "test_write_psf", "test_energy", "test_cuda_compiles", "test_foreign",
-        "test_nbody", "test_examples", "test_tolerance", "test_documents", "test_pairs_cpu", "test_engines",
-        "test_readme", "test_vmd", "test_processors"]
+#: Files with a test that takes long: first, so that two processes end at the same time.
+LONG = ["test_readme", "test_types", "test_documents", "test_examples", "test_extension", "test_fuzz", "test_vmd",
+        "test_accuracy", "test_pb", "test_batch", "test_apbs", "test_average_in_slabs"]
 
 
 #: What runs only by `scripts/test --nightly`, like single tests with the mark `nightly` elsewhere.
@@ -46,7 +45,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker("nightly")
         if item.get_closest_marker("nightly"):
             item.add_marker("slow")
-    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else -1, reverse=True)
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
 left_for_the_night = 0
@@ -85,11 +84,29 @@ def pytest_terminal_summary(terminalreporter, config):
             terminalreporter.write_line(f"failed, because CI is set and this is not allowed to be skipped: {reason}")
 
 
+seconds_before = 0.0
+
+
+def pytest_collection_finish():
+    global seconds_before
+    seconds_before = sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Tell in each report what a part of a test took of a processor, with the programs that it ran."""
+    global seconds_before
+    report = yield
+    seconds = sum(os.times()[:4])
+    report.processor_seconds, seconds_before = seconds - seconds_before, seconds
+    return report
+
+
 def pytest_runtest_logreport(report):
-    """Keep how long tests take, for the end of scripts/test."""
-    if "TEST_TIMES" in os.environ and "PYTEST_XDIST_WORKER" not in os.environ and report.duration > 0.1:
+    """Keep what tests take, for the end of scripts/test."""
+    if "TEST_TIMES" in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
         with open(os.environ["TEST_TIMES"], "a") as file:
-            file.write(f"{report.duration:.1f} s  {report.nodeid} ({report.when})\n")
+            file.write(f"{report.processor_seconds:6.1f} s ({report.duration:6.1f})  {report.nodeid} ({report.when})\n")
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
