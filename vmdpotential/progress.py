@@ -70,10 +70,12 @@ def parts(label: str, count: int) -> Iterator[Callable[[], None]]:
 
 @dataclass
 class Clock:
-    """Time that a run spent on work that is done once for all runs."""
+    """Time of a run."""
 
     #: Time of compiling kernels, or of waiting for another process that does, s.
     compiling: float = 0.0
+    #: Time of the run without it, s; 0 until the end of the run.
+    seconds: float = 0.0
 
 
 _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
@@ -81,13 +83,14 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 @contextlib.contextmanager
 def clock() -> Iterator[Clock]:
-    """Measure the time that the work inside the block spends on compiling, so that it can be subtracted."""
-    result = Clock()
+    """Measure the time of the work inside the block, and how much of it is spent on compiling."""
+    result, start = Clock(), time.perf_counter()
     token = _clock.set(result)
     try:
         yield result
     finally:
         _clock.reset(token)
+        result.seconds = time.perf_counter() - start - result.compiling
 
 
 @contextlib.contextmanager

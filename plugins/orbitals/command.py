@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +134,6 @@ def orbital_(
     lattice = lattice_like(like) or Lattice.around(wavefunction.positions, grid.spacing, grid.padding)
     if path is not None:
         check_map_format(path, lattice)
-    start = time.perf_counter()
     with progress.clock() as clock:
         if potential:
             made = potential_map(wavefunction, lattice, of_potential.potential_unit, of_potential.temperature,
@@ -143,7 +141,6 @@ def orbital_(
         else:
             made = (orbital_map(wavefunction, lattice, index, channel, unit, engine) if orbital else
                     density_map(wavefunction, lattice, spin, unit, engine))
-    seconds = time.perf_counter() - start - clock.compiling
     def put(place: Path) -> None:
         if is_cube(place):
             write_cube(place, made, Nuclei(wavefunction.numbers, wavefunction.nuclear_charges, wavefunction.positions))
@@ -156,7 +153,7 @@ def orbital_(
     return OrbitalMap(
         grid=made, structure=structure, wavefunction=wavefunction, orbital=index + 1 if orbital else None, spin=spin,
         channel=channel if orbital and not wavefunction.restricted else None, integral=total,
-        energy=_energy(wavefunction, index, channel) if orbital else None, seconds=seconds, file=path,
+        energy=_energy(wavefunction, index, channel) if orbital else None, seconds=clock.seconds, file=path,
         structure_file=atoms, words=_orbital(wavefunction, index, channel) if orbital else "", files=written)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -51,7 +50,6 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
     chosen = select(structure, run.options.atoms)
     inside = select(structure, run.options.around, "around") if run.options.around else chosen
     lattice = run.lattice or _odd(run.lattice_around(structure.positions[inside]))
-    start = time.perf_counter()
     with progress.clock() as clock:
         autodock_types = [name for name, spec in by_name.items() if spec is None]
         part = structure.part(chosen)
@@ -67,7 +65,6 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
                     grids[name] = Grid(lattice, np.minimum(values, 1e6), "kcal/mol", provenance=replace(
                         provenance, quantity=f"Lennard-Jones energy of {name}"))
             lines.append(f"Lennard-Jones parameters: {terms.source}")
-    seconds = time.perf_counter() - start - clock.compiling
     maps = [grids[name] for name in by_name]
     if autodock:
         check_lattice(maps[0])
@@ -78,7 +75,8 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
             else:
                 put_map(grid, place)
     return ProbeMaps(
-        head=lines, grid=maps[0], maps=dict(zip(by_name, maps, strict=True)), atoms=int(chosen.sum()), seconds=seconds,
+        head=lines, grid=maps[0], maps=dict(zip(by_name, maps, strict=True)), atoms=int(chosen.sum()),
+        seconds=clock.seconds,
         cutoff=CUTOFF if len(autodock_types) == len(by_name) else run.options.cutoff, engine=engine.name,
         structure=structure, files=paths)
 

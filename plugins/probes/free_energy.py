@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,14 +76,12 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
     lattice = run.lattice
     if lattice is None and run.options.around:
         lattice = run.lattice_around(structure.positions[select(structure, run.options.around, "around")])
-    start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
                                    lattice=lattice, spacing=run.spacing, padding=run.options.padding,
                                    options=over.options)
         blocks = planning.run(over.execution.with_block_folder(run.output))
         free_energy = planning.merge(blocks, over.execution.partial)
-    seconds = time.perf_counter() - start - clock.compiling
     minima = None if over.table is None else minima_and_barriers(
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
         wraps=free_energy.grids["mean"].lattice.wraps(free_energy.cell))
@@ -94,7 +91,7 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
     result = FreeEnergyMap(
         molecule=molecule, source=terms.source, grid=free_energy.grids["mean"], sem=free_energy.grids.get("sem"),
         free_energy=free_energy, planning=planning, structure=structure, places=planning.work.parts**3, least=minima,
-        seconds=seconds, files=written)
+        seconds=clock.seconds, files=written)
     return complete(result, free_energy.frames, len(planning.numbers))
 
 

@@ -197,10 +197,11 @@ CUT_WHILE_READ = """
 import os, sys
 from pathlib import Path
 from vmdpotential.errors import InputError
-from vmdpotential.io.trajectories.frames import Trajectory, on_demand
+from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.kernels import threads
 for path, part in zip(sys.argv[1::2], map(float, sys.argv[2::2])):
     try:
-        with on_demand():
+        with threads.sharing(1):
             for frame in Trajectory(Path(path), 40):
                 if frame.number == 3:
                     os.truncate(path, int(os.stat(path).st_size * part))

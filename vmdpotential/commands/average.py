@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,7 +138,6 @@ def average(
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
     assert all_frames is not None
-    start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_average(structure, all_frames, options, alignment, statistics=files.statistics,
                                 fixed_cell=source.cell is not None, lattice=lattice,
@@ -154,7 +152,6 @@ def average(
         else:
             runs = [planning.run(execution.with_block_folder(output.output))]
             averaged = planning.merge(runs[0], execution.partial)
-    seconds = time.perf_counter() - start - clock.compiling
     if planning.planes:
         written = files.written(averaged.grids, averaged.no_error)
         averaged = replace(averaged, grids={
@@ -172,7 +169,7 @@ def average(
         sem=averaged.grids.get("sem"), structure=structure, moved=moved, average=averaged,
         planning=planning, options=settled, first_frame=numbers[0],
         last_frame=numbers[-1], frame_step=numbers.step, cell=None if averaged.cell is None else Cell(averaged.cell),
-        seconds=seconds, files=written)
+        seconds=clock.seconds, files=written)
     return complete(result, averaged.frames, total)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,14 +129,12 @@ def density(
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
     assert all_frames is not None
-    start = time.perf_counter()
     with progress.clock() as clock:
         planning = plan_density(structure, all_frames, counted, options, alignment=alignment,
                                 fixed_cell=source.cell is not None, lattice=lattice,
                                 statistics=(*files.statistics, "sem") if sites is not None else files.statistics)
         run = planning.run(execution.with_block_folder(output.output))
         averaged = planning.merge(run, execution.partial)
-    seconds = time.perf_counter() - start - clock.compiling
     maxima = None if sites is None else _sites(planning, averaged, table.site_radius, table.site_density)
     written = files.write(averaged.grids, averaged.no_error,
                           None if maxima is None else _table(maxima, averaged.grids["mean"].unit))
@@ -149,7 +146,7 @@ def density(
         head=head, charges=about, grid=averaged.grids["mean"], structure=structure, density=averaged, planning=planning,
         std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
         frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
-        cell=None if averaged.cell is None else Cell(averaged.cell), seconds=seconds, files=written)
+        cell=None if averaged.cell is None else Cell(averaged.cell), seconds=clock.seconds, files=written)
     return complete(result, averaged.frames, total)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -174,11 +173,10 @@ def energy(
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
-    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
+    execution = execution.with_block_folder(output.output)
     with progress.clock() as clock:
         work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
         merged = over_frames(work, execution)
-    seconds = time.perf_counter() - start - clock.compiling
     rows = [_Rows(structure, a, b, by, entry.atoms, merged[f"rows {n}"], merged["numbers"].values,
                   merged[f"total {n}"].values)
             for n, ((a, b, _, _), entry) in enumerate(zip(chosen, sums, strict=True))]
@@ -189,7 +187,7 @@ def energy(
         errors=[pair.error for pair in sums], frames=merged.count, cell=last_cell(merged), parameters=terms.source,
         sums=sums, rows=rows, binding=binding,
         solvent=[binding_data(row.a, row.b, entry) for row, entry in zip(rows, binding, strict=False)] or None,
-        seconds=seconds, structure=structure, series=trajectory.trajectory is not None,
+        seconds=clock.seconds, structure=structure, series=trajectory.trajectory is not None,
         files=output.paths, draws=by == "residue" and output.draws)
     output.write(result, f"{rows[0].a} with {rows[0].b}")
     if merged.count == len(work.frames.numbers()):

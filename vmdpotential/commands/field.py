@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -146,13 +145,12 @@ def field(
     places = sites.places(atoms)
     left_out = options.left_out(places)
     tolerance = options.tolerance or (None if options.named_method else TOLERANCE)
-    start, execution = time.perf_counter(), execution.with_block_folder(path)
+    execution = execution.with_block_folder(path)
     with progress.clock() as clock:
         field_series = field_at(
             atoms, places, frames,
             replace(options, sources=contributions(atoms, from_), cell=source.cell),
             execution)
-    seconds = time.perf_counter() - start - clock.compiling
     scale = 1 / FIELD_UNITS[field_unit]
     summary, series = _summary(field_series, scale)
     result = Field(
@@ -160,7 +158,7 @@ def field(
         options=replace(options, tolerance=tolerance),
         boundary="open" if field_series.cell is None else "periodic", fit=sites.fit, error=field_series.error * scale,
         error_potential=field_series.relative_errors[0], error_field=field_series.relative_errors[1], summary=summary,
-        series=series, words=sites.words(places.kind), seconds=seconds, structure=atoms, files=output.paths,
+        series=series, words=sites.words(places.kind), seconds=clock.seconds, structure=atoms, files=output.paths,
         draws=output.draws)
     arrays = path is not None and path.suffix.lower() == ".npz"
     output.write(result, "electric field", partial(_write_arrays, field_series, scale, field_unit) if arrays else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -120,7 +119,6 @@ def map_(
     atoms = options.chosen
     structure, charge_report = source.with_charges(
         shown, [atoms, *([] if options.sources is None else [options.sources])])
-    start = time.perf_counter()
     which = [*([] if path is None else [0]), *range(1, 1 + len(fields))]
     with MapWriters(paths, which, force, names) as writers, progress.clock() as clock:
         grid = potential_map(
@@ -128,7 +126,6 @@ def map_(
             sink=writers if paths and writers.can_take(names) else None)
         if isinstance(grid, StoredGrid):
             writers.finish(grid)
-    seconds = time.perf_counter() - start - clock.compiling
     limits = (grid.extremes or (0.0, 0.0)) if isinstance(grid, StoredGrid) else None
     if isinstance(grid, StoredGrid):
         if path is not None:
@@ -147,7 +144,7 @@ def map_(
     chosen = structure.known_charges[rows]
     return Map(
         charges=charge_report, grid=grid, structure=structure, moved=moved, options=options, implied=implied,
-        seconds=seconds, file=path,
+        seconds=clock.seconds, file=path,
         net_charge=charge_report.net_charge if str(atoms) == "all" else float(chosen.sum()), count=len(chosen),
         left_out=ions_of_solution(structure, atoms, rows), limits=limits, field_files=fields,
         cell=structure.cell if grid.provenance.boundary == "periodic" else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,7 +79,7 @@ def profile(
     from vmdpotential.io.maps import is_map
 
     output.check()
-    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
+    execution = execution.with_block_folder(output.output)
     with progress.clock() as clock:
         if isinstance(source.structure, Path) and is_map(source.structure):
             given = {"trajectory": trajectory.trajectory, "from": from_, "center": center, "topology": source.topology,
@@ -99,14 +98,13 @@ def profile(
             data = {**report.data, "temperature": options.temperature, "spacing": options.spacing,
                     "smear": options.smear, "center": center}
             head, objects = [str(report)], {"structure": atoms}
-    seconds = time.perf_counter() - start - clock.compiling
 
     def per_quantity(values: Floats | None) -> dict[str, Any] | None:
         return None if values is None else {
             name: [None if np.isnan(curve[0]) else curve for curve in values[:, n]] for n, name in enumerate(_NAMES)}
 
     result = AxisProfile(
-        source=data, head=head, profile=profile_, axis=axis, zero=zero, seconds=seconds,
+        source=data, head=head, profile=profile_, axis=axis, zero=zero, seconds=clock.seconds,
         structure=objects.get("structure"),
         curves={axis: profile_.z, **{name: profile_.values[:, n] for n, name in enumerate(_NAMES)},
                 "errors": per_quantity(profile_.errors), "intervals": per_quantity(profile_.intervals)},

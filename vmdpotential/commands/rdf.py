@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -77,18 +76,17 @@ def rdf(
         elif exclude == "bonded":
             left_out = _bonded(structure)
         counts.append(PairHistogram(a, b, range, bins, left_out, engine))
-    start, execution = time.perf_counter(), execution.with_block_folder(output.output)
+    execution = execution.with_block_folder(output.output)
     with progress.clock() as clock:
         frames = CellFrames.of(structure, over, "periodic", source.cell)
         work = PairCounts(frames, tuple(counts))
         merged = over_frames(work, execution)
-    seconds = time.perf_counter() - start - clock.compiling
     curves = [item.distribution(counted, merged["volumes"].values)
               for item, counted in zip(counts, merged["counts"].value, strict=True)]
     result = Distributions(
         between=[(a, b) for a, b, _, _ in chosen], r=curves[0].r, g=[curve.g for curve in curves],
         count=[entry.count for entry in curves], range=range, bins=bins, exclude=exclude, frames=curves[0].frames,
-        engine=get_engine(engine).name, seconds=seconds, files=output.paths, draws=output.draws, curves=curves,
+        engine=get_engine(engine).name, seconds=clock.seconds, files=output.paths, draws=output.draws, curves=curves,
         structure=structure)
     output.write(result, ", ".join(result.names))
     if merged.count == len(work.frames.numbers()):

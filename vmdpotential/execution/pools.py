@@ -16,7 +16,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 
@@ -24,7 +24,6 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.execution.work import Arrays, Work
-from vmdpotential.io.trajectories.frames import on_demand
 from vmdpotential.kernels import threads
 
 #: Result of a block, and the seconds that it took.
@@ -224,13 +223,7 @@ def shares(work: Work, blocks: int) -> Sequence[Binding]:
     """Return a function for each block that is computed at once, which gives its thread a share of the cores."""
     needed = work.needs().memory
     most = min(threads.count(), blocks, memory.limit() // needed if needed else 1)
-    return [partial(_on_share, most)] * most if most > 1 else []
-
-
-@contextlib.contextmanager
-def _on_share(workers: int) -> Iterator[None]:
-    with threads.sharing(workers), on_demand():
-        yield
+    return [partial(threads.sharing, most)] * most if most > 1 else []
 
 
 def picklable(work: Work) -> bool:

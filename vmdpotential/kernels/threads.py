@@ -58,6 +58,11 @@ def count() -> int:
     return os.cpu_count() or 1
 
 
+def shared() -> bool:
+    """Return whether this thread has a share of the threads, within :func:`sharing`."""
+    return _share.get() > 0
+
+
 @contextlib.contextmanager
 def sharing(workers: int) -> Iterator[None]:
     """Use a share of the threads within the block, which so many workers execute at once."""

@@ -10,7 +10,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +24,13 @@ from vmdpotential.io.files.text import buffered, first_bytes, reading, suffix
 from vmdpotential.io.structures import amber_coordinates, gro, mmcif, pdb
 from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
+from vmdpotential.kernels import threads
 from vmdpotential.molecule.cell import Cell
 
 log = logging.getLogger(__name__)
 
 #: Number of frames that are read ahead.
 AHEAD = 2
-
-_ahead: ContextVar[bool] = ContextVar("ahead", default=True)
 
 #: Unit of time of a DCD in ps.
 AKMA = 4.888821e-2
@@ -521,19 +519,9 @@ def periodic_cell(name: str, frame: Frame, like: Cell) -> Cell:
     return cell
 
 
-@contextlib.contextmanager
-def on_demand() -> Iterator[None]:
-    """Read frames only on demand within the block, because other threads keep all cores busy meanwhile."""
-    token = _ahead.set(False)
-    try:
-        yield
-    finally:
-        _ahead.reset(token)
-
-
 def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
-    """Yield items that a thread computes up to `count` ahead, except within :func:`on_demand`."""
-    if not _ahead.get():
+    """Yield items that a thread computes up to `count` ahead, except where other threads keep all cores busy."""
+    if threads.shared():
         with contextlib.closing(items):  # type: ignore[type-var]
             yield from items
         return
