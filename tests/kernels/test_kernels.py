@@ -105,6 +105,17 @@ def test_arguments_are_checked_against_the_source(own, change, word):
         launch.launch(own["add_rows"], 5, "rows", **rows(5) | change)
 
 
+@pytest.mark.parametrize("scale", [(2.0, 3), [2, 3.5], np.float64([2, 3]), 4, np.float32(5), np.array(6)])
+def test_rows_of_numbers_are_packed_whatever_they_are_in_or_as_one_number_for_all(scale):
+    arguments = launch.parse_arguments("struct Rows { int count, shape[3]; float scale[2]; };\nKERNEL(scaled, Rows)")
+    expected = np.zeros((), arguments["scaled"].record)
+    expected["count"], expected["shape"], expected["scale"] = 7, (1, 2, 3), scale
+    packed = arguments["scaled"].pack({"count": 7, "shape": (1, 2, np.int64(3)), "scale": scale}, launch._address)
+    assert packed == expected.tobytes()
+    with pytest.raises(TypeError):
+        arguments["scaled"].pack({"count": 7, "shape": (1, 2), "scale": scale}, launch._address)
+
+
 def test_a_struct_is_packed_as_numpy_lays_it_out(own):
     arguments, values = own["add_rows"].arguments, rows(3)
     values["x"].flags.writeable, values["y"] = False, None

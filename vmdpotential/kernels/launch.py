@@ -136,8 +136,8 @@ class Arguments:
             if values.keys() != left:
                 raise TypeError(f"arguments {sorted(values.keys() ^ left)} are missing or unknown")
             members = whole.copy()
-            put(members, values)
             try:
+                put(members, values)
                 return layout.pack(*members)
             except struct.error as error:
                 raise TypeError(f"the arguments {', '.join(sorted(left))} cannot be packed: {error}") from None
