@@ -47,8 +47,8 @@ class BatchOptions:
     task: Annotated[str, Option("command to run for each input, such as map or energy", positional=True,
                                 metavar="COMMAND")]
     inputs: Annotated[Path, Option(
-        "folder of input files; text file with a path on each line; or .csv table with a row for each input, whose "
-        "columns are parameters of the command", positional=True, metavar="INPUTS")]
+        "folder of input files; one structure or map; text file with a path on each line; or .csv table with a row for "
+        "each input, whose columns are parameters of the command", positional=True, metavar="INPUTS")]
     output: Annotated[Path, Option(
         "folder for the results, which are named after the inputs, and for report.csv", short="o", metavar="FOLDER",
         written=True)]
@@ -93,7 +93,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     if files.is_standard(folder):
         raise UsageError("output", "a folder is needed for the results", "such as {output results}")
     rows = (_of_table(settings.inputs, command) if settings.inputs.suffix.lower() == ".csv" else
-            [("", {source.name: path}) for path in inputs_of(settings.inputs, partial(_fits, source), source.name)])
+            [("", {source.name: path}) for path in _listed(settings.inputs, source)])
     for parameter in command.parameters:
         if parameter.required and parameter.name not in options and not all(parameter.name in row for _, row in rows):
             raise UsageError(parameter.name, "a value is needed")
@@ -184,6 +184,15 @@ def _fits(source: Parameter, path: Path) -> bool:
     if Structure in source.objects or source.name == "structure":
         return recognise.is_structure(path)
     return is_map(path) if Grid in source.objects else True
+
+
+def _listed(inputs: Path, source: Parameter) -> list[Path]:
+    """Return the files of a folder or a list; a structure or map is no list of files, but the only one."""
+    from vmdpotential.io.maps import is_map
+
+    if inputs.is_file() and (recognise.is_structure(inputs) or is_map(inputs)):
+        return [inputs]
+    return inputs_of(inputs, partial(_fits, source), source.name)
 
 
 def _absolute(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,11 +23,13 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
+from vmdpotential.molecule.moments import ChargeMoments, charge_moments
 from vmdpotential.molecule.selection import Selection, is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, put_table, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, plain, put_table, shown
 from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
+from vmdpotential.surfaces.patches import Patch, find_patches, patch_rows
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +38,10 @@ _COLUMNS = ("part", "area", "mean", "minimum", "maximum")
 #: Number of rows with the lowest and with the highest means in the report.
 _PRINTED = 5
 
-#: Number of residues or atoms of each cavity in the report.
+#: Number of residues or atoms of each cavity and patch in the report.
 _LINING = 3
+
+_PATCH_COLUMNS = ("patch", "area", "integral", "mean", "extreme")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +98,12 @@ def surface(
         "potential is computed as by the command map", positional=True)] = None,
     potential: SurfacePotential = SurfacePotential(),
     shape: SurfaceShape = SurfaceShape(),
+    patches: Annotated[float | None, Option(
+        "report patches, the connected areas where the map is at least this value, or at most its negative, such as 1 "
+        "for a potential in kT/e", low=0, metavar="VALUE", heading="surface")] = None,
     by: Annotated[str, Option(
-        "rows of the table: one for each residue, atom or vertex", choices=("residue", "atom", "vertex"),
-        heading="surface")] = "residue",
+        "rows of the table: one for each residue, atom, vertex or patch",
+        choices=("residue", "atom", "vertex", "patch"), heading="surface")] = "residue",
     range: Annotated[Range | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
         "otherwise wide enough for 98 % of the surface",
@@ -116,10 +123,13 @@ def surface(
     map on it. Closed cavities, which a probe cannot leave, are parts of their own: their number, places and values are
     reported, and meshes and figures show the outer surface alone unless `cavities` are requested.
 
+    With `patches`, the connected areas of the outer surface on which the map exceeds a threshold are reported, of both
+    signs: area, integral, mean, centre, normal and the residues that share them. The figure shows these areas alone.
+
     Raises
     ------
     UsageError
-        For files of other formats.
+        For files of other formats, and for rows by patch without patches.
     InputError
         For structures without elements, or maps that do not contain the surface.
     BackendError
@@ -142,6 +152,8 @@ def surface(
         raise UsageError("view", "a direction is needed")
     if range is not None:
         check_range(range)
+    if by == "patch" and patches is None:
+        raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
     paths = [*output.output, *([] if figure is None else [figure])]
     files.check(paths, force)
     structure, grid, prepared = _mapped(source, map, potential, unit_of_file)
@@ -174,9 +186,15 @@ def surface(
                 for part, table, of_part in zip(parts[1:], tables[1:], names[1:], strict=True)
                 for row in rows(mesh, values, one, part)]
     drawn = np.ones_like(outer) if shape.cavities else outer
+    found, patch_of = ([], np.full(len(values), -1)) if patches is None else find_patches(
+        mesh, np.where(outer, values, np.nan), patches, structure.residue_of[mesh.atoms])
+    labels = [label(structure, first, True) for first in structure.residue_starts[:-1].tolist()] if found else []
+    moments = None if structure.charges is None else charge_moments(structure.positions[chosen],
+                                                                    structure.known_charges[chosen])
     result = OnSurface(
         prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole,
         within=next(iter(rows(mesh, values, one, ~outer)), None), found=cavities, seen=drawn,
+        threshold=patches, areas=found, places=patch_of, residues=_distinct(labels), moments=moments,
         span=span, by=by, names=names, tables=tables, values=values, structure=structure,
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
         view=view, label=slices.short_label(grid) if output.label is None else output.label,
@@ -218,6 +236,11 @@ class OnSurface(Result):
     within: Row | None = part(cavity_area="area", cavity_mean="mean", cavity_minimum="low", cavity_maximum="high")
     found: Sequence[Cavity] = hidden()
     seen: NDArray[np.bool_] = hidden()
+    threshold: float | None = hidden()
+    areas: Sequence[Patch] = hidden()
+    places: NDArray[np.int64] = hidden()
+    residues: Sequence[str] = hidden()
+    moments: ChargeMoments | None = hidden()
     span: Sequence[float] = hidden()
     inside: float
     by: str = hidden()
@@ -241,6 +264,11 @@ class OnSurface(Result):
         for n, (names, table) in enumerate(zip(self.names, self.tables, strict=True))
         for name, row in zip(names, table, strict=True)])
 
+    @property
+    def patches(self) -> Sequence[Mapping[str, Any]]:
+        """The patches as rows of a table: areas, A^2, integrals, centres, A, normals, and the shares of residues."""
+        return patch_rows(self.areas, self.residues)
+
     @cached_property
     def drawn(self) -> Surface:
         """The surface in meshes and figures."""
@@ -249,7 +277,16 @@ class OnSurface(Result):
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """Data of ``--json``, by residue or atom."""
-        return {**super().data, "by": "residue" if self.by == "vertex" else self.by}
+        data = {**super().data, "by": "residue" if self.by in ("vertex", "patch") else self.by}
+        if self.threshold is None:
+            return data
+        for sign, kind in (("+", "positive"), ("-", "negative")):
+            chosen = [patch for patch in self.areas if patch.name[0] == sign]
+            data |= {f"{kind}_area": sum(patch.area for patch in chosen), f"{kind}_patches": len(chosen),
+                     f"{kind}_integral": sum(patch.integral for patch in chosen),
+                     f"largest_{kind}_patch": max((patch.area for patch in chosen), default=0.0)}
+        data |= {name: getattr(self.moments, name, None) for name in ("net_charge", "dipole", "quadrupole")}
+        return {**data, "threshold": self.threshold, "patches": plain(self.patches)}
 
     def text(self) -> Iterator[str]:
         """Yield the area, the mean and the rows with the lowest and highest means."""
@@ -278,10 +315,37 @@ class OnSurface(Result):
         order = order[np.isfinite(means[order])]
         for word, atoms in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
             yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in atoms)
+        yield from self._of_patches()
         yield f"{self.seconds:.2f} s"
 
+    def _of_patches(self) -> Iterator[str]:
+        """Yield the largest patches of each sign, and the moments of the charges."""
+        if self.threshold is None:
+            return
+        unit = f"{self.threshold:g} {self.grid.unit}".rstrip()
+        for sign, bound in (("+", f"at least {unit}"), ("-", f"at most -{unit}")):
+            chosen = [patch for patch in self.areas if patch.name[0] == sign]
+            total = sum(patch.area for patch in chosen)
+            yield (f"{len(chosen)} patch{'es' * (len(chosen) != 1)} of {bound}: {total:.1f} A^2, "
+                   f"{100 * total / self.whole.area:.1f} % of the surface")
+            for patch in chosen[:_PRINTED]:
+                yield (f"patch {patch.name}: {patch.area:.1f} A^2, mean {patch.mean:.4g}, extreme {patch.extreme:.4g} "
+                       + self.grid.unit.rstrip() + ": " + ", ".join(
+                           f"{self.residues[n]} {100 * share:.0f} %" for n, share in
+                           zip(patch.owners[:_LINING].tolist(), patch.shares[:_LINING].tolist(), strict=True)))
+        if self.moments is not None:
+            yield (f"charges: {self.moments.net_charge:+.4g} e, dipole {self.moments.dipole:.4g} D, "
+                   f"quadrupole {self.moments.quadrupole:.4g} D A")
+
     def table(self) -> Columns:
-        """Return a row for each residue, atom or vertex."""
+        """Return a row for each residue, atom, vertex or patch."""
+        if self.by == "patch":
+            rows = self.patches
+            return {name: [row[name] for row in rows] for name in _PATCH_COLUMNS} | {
+                **{x: [row["centre"][n] for row in rows] for n, x in enumerate("xyz")},
+                **{f"n{x}": [row["normal"][n] for row in rows] for n, x in enumerate("xyz")},
+                "residues": [" ".join(f"{name} {share:.3f}" for name, share in row["residues"].items())
+                             for row in rows]}
         if self.by != "vertex":
             rows = self.rows
             return {self.by: [row["name"] for row in rows]} | {name: [row[name] for row in rows] for name in _COLUMNS}
@@ -290,19 +354,27 @@ class OnSurface(Result):
         return {**{x: made.vertices[:, n] for n, x in enumerate("xyz")},
                 **{f"n{x}": made.normals[:, n] for n, x in enumerate("xyz")}, "area": made.areas,
                 "part": [_part_name(n) for n in made.cavities.tolist()], "value": self.values,
-                "atom": [atoms[n] for n in made.atoms.tolist()]}
+                "atom": [atoms[n] for n in made.atoms.tolist()],
+                **({} if self.threshold is None else {
+                    "patch": ["" if n < 0 else self.areas[n].name for n in self.places.tolist()]})}
+
+    @property
+    def _coloured(self) -> NDArray[np.float64]:
+        """The values (V,) at the vertices that are drawn; with patches, NaN outside of these."""
+        values = self.values if self.threshold is None else np.where(self.places < 0, np.nan, self.values)
+        return values[self.seen]
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the surface from the first direction, without a legend of its colours."""
         from vmdpotential.figures.surfaces import draw_view
 
-        return draw_view(ax, self.drawn, self.values[self.seen], self.view[0], Range(*self.span))
+        return draw_view(ax, self.drawn, self._coloured, self.view[0], Range(*self.span), self.areas)
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
         from vmdpotential.figures import surfaces
 
-        return surfaces.figure(self.drawn, self.values[self.seen], self.view, Range(*self.span), self.label)
+        return surfaces.figure(self.drawn, self._coloured, self.view, Range(*self.span), self.label, patches=self.areas)
 
 
 def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,
@@ -347,7 +419,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 command = Command.of(surface, draws="mesh", examples=(
-    "surface entry.pdb -o residues.csv --figure surface.png",
+    "surface entry.pdb --patches 1 --by patch -o patches.csv --figure patches.png",
     "surface protein.pdb potential.dx --kind accessible --by atom --range -5,5 -o atoms.csv surface.ply",
 ), python="""\
 >>> structure = vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz")

@@ -13,6 +13,7 @@ from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.page import WIDTHS, style
 from vmdpotential.figures.slices import bar_ticks, colours, drawable
 from vmdpotential.surfaces import Surface
+from vmdpotential.surfaces.patches import Patch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,10 @@ LIGHT, SHADE = 1.0, 0.55
 #: Lengths (A) of the scale bar: the longest one not above half the panel's width is used, or the first.
 BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
+#: Patches that have names in pictures: their smallest area, A^2, the least cosine of their normals to the viewer, and
+#: their greatest number in a picture.
+MIN_NAMED, FACING, MAX_NAMED = 30.0, 0.3, 8
+
 _MM = 1 / 25.4
 
 
@@ -47,8 +52,12 @@ def _extent(surface: Surface, view: str) -> tuple[float, float]:
     return float(np.ptp(surface.vertices @ right)), float(np.ptp(surface.vertices @ up))
 
 
-def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float]) -> Axes:
-    """Draw a surface coloured by values (V,) into Axes, as seen from one of :data:`VIEWS`, without perspective."""
+def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float],
+              patches: Sequence[Patch] = ()) -> Axes:
+    """Draw a surface coloured by values (V,) into Axes, as seen from one of :data:`VIEWS`, without perspective.
+
+    The largest of the patches that face the viewer have their names.
+    """
     from matplotlib.collections import TriMesh
     from matplotlib.tri import Triangulation
 
@@ -64,6 +73,12 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
     centred = surface.vertices - (surface.vertices.min(0) + surface.vertices.max(0)) / 2
     flat = Triangulation(centred @ right, centred @ up, surface.triangles[facing])
     ax.add_collection(TriMesh(flat, facecolors=shaded, rasterized=True))
+    middle = (surface.vertices.min(0) + surface.vertices.max(0)) / 2
+    named = [patch for patch in patches if patch.area >= MIN_NAMED and patch.normal @ towards > FACING]
+    for patch in sorted(named, key=lambda patch: -patch.area)[:MAX_NAMED]:
+        place = patch.centre - middle
+        ax.annotate(patch.name.replace("-", "−"), (place @ right, place @ up), ha="center", va="center",
+                    fontweight="bold", bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7})
     across, up_ = _extent(surface, view)
     ax.set(xlim=(-across / 2, across / 2), ylim=(-up_ / 2, up_ / 2), aspect="equal")
     ax.set_axis_off()
@@ -72,7 +87,7 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
 
 
 def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
-           width: float = WIDTHS["single"]) -> Figure:
+           width: float = WIDTHS["single"], patches: Sequence[Patch] = ()) -> Figure:
     """Return a figure of a surface with a panel for each view, without perspective.
 
     Parameters
@@ -87,6 +102,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     label : str
         Label of the values.
     width : float, mm
+    patches : sequence of Patch
+        The largest ones have their names in the pictures.
     """
     prepare()
     from matplotlib.cm import ScalarMappable
@@ -99,7 +116,7 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
         drawn = Figure(figsize=(width * _MM, width * _MM))
         axes = [drawn.add_axes((0, 0, 1, 1), label=view) for view in views]
         for ax, view in zip(axes, views, strict=True):
-            draw_view(ax, surface, values, view, value_range)
+            draw_view(ax, surface, values, view, value_range, patches)
         count = layout.columns(extents, width)
         low = (len(views) - 1) // count * count  # first picture of the last row
         across, up = extents[low]
