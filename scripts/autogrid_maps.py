@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import prepare_structure, read_structure
+from vmdpotential import prepare, read_structure
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.probe import SCREENED
@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 def rounded() -> Receptor:
     """Return the receptor, rounded to the digits of a PDBQT file."""
     structure = read_structure(DATA / "1hvr.pdb.gz")
-    atoms = receptor(prepare_structure(structure.part(select(structure, "protein"))).structure)
+    atoms = receptor(prepare(structure.part(select(structure, "protein"))).structure)
     return Receptor(atoms.positions.round(3), atoms.kinds, atoms.charges.round(3))
 
 

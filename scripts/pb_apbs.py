@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import prepare_structure, read_structure
+from vmdpotential import prepare, read_structure
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.radii import prepared_radii
@@ -59,7 +59,7 @@ def with_radii(structure: Structure) -> Structure:
 
 def entry(path: Path) -> Structure:
     """Return the solute of a deposited entry, completed."""
-    return with_radii(prepare_structure(read_structure(path)).structure)
+    return with_radii(prepare(path).structure)
 
 
 def lysozyme() -> Structure:

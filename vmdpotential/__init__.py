@@ -47,9 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.molecule.selection import select as select
     from vmdpotential.molecule.structure import Structure as Structure
     from vmdpotential.molecule.structure import Topology as Topology
-    from vmdpotential.pairs.energy import interaction_energy as interaction_energy
     from vmdpotential.points import potential_at as potential_at
-    from vmdpotential.preparation.prepare import prepare_structure as prepare_structure
     from vmdpotential.registry import available as available
     from vmdpotential.registry import register as register
     from vmdpotential.task_types import *  # noqa: F403
@@ -72,7 +70,6 @@ _PUBLIC = {
     "Trajectory": "io.trajectories.frames",
     "select": "molecule.selection",
     "assign_charges": "molecule.charges",
-    "prepare_structure": "preparation.prepare",
     "MapOptions": "maps",
     "Medium": "maps.medium",
     "potential_map": "maps",
@@ -82,7 +79,6 @@ _PUBLIC = {
     "place_ions": "ions",
     "place_replicas": "ions",
     "nonbonded": "io.topologies.forcefield",
-    "interaction_energy": "pairs.energy",
     "Interaction": "interactions",
     "Quantity": "interactions",
     "draw_slice": "figures.slices",

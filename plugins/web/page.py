@@ -79,7 +79,7 @@ def view_page(
     Parameters
     ----------
     structure : Structure
-        The structure to show, also an object of another package or a result of ``prepare_structure``.
+        The structure to show, also an object of another package or a result of ``prepare``.
     grids : Grid or sequence of Grid
         The maps.
     ions : Placement, sequence of PlacedIon or Path, optional

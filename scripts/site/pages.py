@@ -60,7 +60,7 @@ class Task:
 TASKS = {
     "Structures": Task(
         "Read a structure with its charges, complete what a deposited one lacks, and select atoms of it.",
-        "prepare", "read_structure prepare prepare_structure assign_charges select write_structure Structure Topology "
+        "prepare", "read_structure prepare assign_charges select write_structure Structure Topology "
         "Cell Trajectory", guide="input: What is added to a deposited structure?"),
     "Maps": Task(
         "The electrostatic potential on a grid, in vacuum or screened, without a cutoff; or at points.",
@@ -82,7 +82,7 @@ TASKS = {
         "vmdpotential/pairs", "structure: How do I place ions?"),
     "Energies, forces and distributions": Task(
         "Coulomb and Lennard-Jones energies and forces between selections, and radial distribution functions.",
-        "energy forces rdf", "energy forces rdf interaction_energy nonbonded Interaction Quantity", "energy_by_residue",
+        "energy forces rdf", "energy forces rdf nonbonded Interaction Quantity", "energy_by_residue",
         "vmdpotential/pairs", "trajectories: How do I get energies and forces between selections?"),
     "Averages, profiles and fields": Task(
         "Over a trajectory: the mean potential, profiles along an axis, potential and field at atoms and points.",

@@ -44,7 +44,6 @@ REACHED = {
     "first": ("binding_energy", lambda: vp.binding_energy(charged(), "name XX", "name NA"), "first"),
     "set": ("binding_energy", lambda: vp.binding_energy(
         charged(), "name NA", "name CL", parameters={"nonlinear": 1}), "parameters"),
-    "a": ("interaction_energy", lambda: vp.interaction_energy(charged(), None, "name XX", "all"), "a"),
     "ion_template": ("place_ions", lambda: vp.place_ions(charged(), templates={"SOD": charged()}), "templates"),
     "files": ("nonbonded", lambda: vp.nonbonded(charged()), "topology of read_structure"),
     "leave_out": ("potential_map", lambda: vp.potential_map(bare()), "leave_out of prepare"),

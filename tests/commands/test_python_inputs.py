@@ -50,7 +50,7 @@ def test_a_file_without_hydrogens_gives_the_map_of_the_shell(peptide, tmp_path, 
 def test_arrays_select_atoms_of_the_given_structure(peptide):
     """Atoms are added to the structure, and an array counts those before."""
     structure = vp.read_structure(peptide)
-    whole = vp.prepare_structure(structure).structure
+    whole = vp.prepare(structure).structure
     carbonyl = np.flatnonzero(structure.atom_names == "O")
     points = [[5.0, 5.0, 5.0], [0.0, 4.0, 4.0]]
     of_oxygen = vp.potential_at(whole, points, atoms=np.flatnonzero(whole.atom_names == "O"))
@@ -58,7 +58,7 @@ def test_arrays_select_atoms_of_the_given_structure(peptide):
 
 
 def test_energies_take_a_file_as_well(peptide):
-    prepared = vp.prepare_structure(peptide).structure
+    prepared = vp.prepare(peptide).structure
     assert vp.solvation_energy(peptide, spacing=1.0).total == pytest.approx(
         vp.solvation_energy(prepared, spacing=1.0).total, rel=1e-9)
 

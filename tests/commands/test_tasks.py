@@ -168,7 +168,7 @@ def test_results_of_files_need_no_output(capsys):
 @pytest.mark.slow
 def test_placements_and_prepared_structures_have_data_frames():
     structure = vp.read_structure(DATA / "1hvr.pdb.gz")
-    prepared = vp.prepare_structure(structure)
+    prepared = vp.prepare(structure)
     frame = prepared.to_dataframe()
     assert frame["net_charge"].sum() == pytest.approx(prepared.structure.net_charge, abs=1e-3)
     water = vp.read_structure(DATA / "dhfr.pdb.gz", topology=DATA / "dhfr.psf.gz")
@@ -186,13 +186,11 @@ AMBER = ["amber14-all.xml", "amber14/tip3p.xml"]
 CALLS = {
     "assign_charges": {},
     "binding_energy": {"first": "(ACE)", "second": "(LYS)", "spacing": 1.5},
-    "interaction_energy": {"a": [0, 1, 2], "b": [3, 4, 5]},
     "nonbonded": {"files": AMBER},
     "place_ions": {"ions": {"Na+": 1, "Cl-": 1}, "site": "random", "seed": 1},
     "place_replicas": {"replicas": 1, "ions": {"Na+": 1, "Cl-": 1}, "site": "random", "seed": 1},
     "potential_at": {"points": [[1.0, 2.0, 3.0]]},
     "potential_map": {"spacing": 4.0, "medium": "explicit"},
-    "prepare_structure": {},
     "select": {"selection": "name O"},
     "solvation_energy": {"spacing": 1.5},
     "write_structure": {"path": "out.pdb", "force": True},
@@ -212,10 +210,7 @@ def test_a_structure_may_be_a_file_without_charges(name, tmp_path, monkeypatch, 
     if name not in ("binding_energy", "solvation_energy"):
         path = tmp_path / "water.pdb"
         vp.write_structure(vp.Structure.from_mdanalysis(universe.select_atoms("resname WAT")), path)
-    given = CALLS[name]
-    if name == "interaction_energy":
-        given = {**given, "nonbonded": vp.nonbonded(path, AMBER)}
-    results = [getattr(vp, name)(each, **given) for each in (path, str(path), vp.read_structure(path))]
+    results = [getattr(vp, name)(each, **CALLS[name]) for each in (path, str(path), vp.read_structure(path))]
     assert repr(results[0]) == repr(results[1]) == repr(results[2])  # with the numbers of atoms, sums and ranges
 
 

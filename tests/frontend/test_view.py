@@ -96,7 +96,7 @@ def test_atoms_of_cube_and_molden_files(npm, tmp_path, grid):
 
 
 def test_a_completed_structure_is_shown(npm, molecule):
-    completed = vp.prepare_structure(vp.read_structure(Path(__file__).parents[1] / "data" / "caps_amber.pdb"))
+    completed = vp.prepare(vp.read_structure(Path(__file__).parents[1] / "data" / "caps_amber.pdb"))
     shown = content_of(view_page(completed, viewer_script=npm))["structure"]
     assert shown == content_of(view_page(completed.structure, viewer_script=npm))["structure"]
     with pytest.raises(UsageError):

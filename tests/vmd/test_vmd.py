@@ -165,7 +165,7 @@ exit
     lines = [[float(word) for word in line.split()] for line in (home / "drawn.txt").read_text().splitlines()]
     scale = {int(number): rgb for number, *rgb in lines[:1024]}
     triangles = np.array(lines[1024:])
-    structure = vp.prepare_structure(read_structure(home / "deposited.pdb")).structure
+    structure = vp.prepare(read_structure(home / "deposited.pdb")).structure
     grid = vp.potential_map(structure, spacing=1)
     computed = structure.take(with_surface(structure))
     found = vp.surface(computed, grid, mesh_spacing=mesh_spacing(len(computed)))

@@ -103,7 +103,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
 
     Examples
     --------
-    >>> structure = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz")).structure
+    >>> structure = vp.prepare("data/1hvr.pdb.gz").structure
     >>> bound = vp.binding_energy(structure, "//*/(XK2)", "protein", spacing=1.5)
     >>> bound.to_dataframe().columns.tolist()
     ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'total', 'error']

@@ -53,7 +53,7 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
 
     Examples
     --------
-    >>> structure = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz")).structure
+    >>> structure = vp.prepare("data/1hvr.pdb.gz").structure
     >>> vp.solvation_energy(structure, spacing=1.5).total < 0  # kcal/mol
     True
     """

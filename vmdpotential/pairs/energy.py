@@ -117,7 +117,8 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     >>> import MDAnalysis
     >>> structure = vp.Structure.from_mdanalysis(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))
     >>> terms = vp.nonbonded(structure, [PRM_NCBOX])
-    >>> vp.interaction_energy(structure, terms, "protein", "water").total.shape
+    >>> from vmdpotential.pairs.energy import interaction_energy
+    >>> interaction_energy(structure, terms, "protein", "water").total.shape
     (6,)
     """
     structure = assign_charges(structure)

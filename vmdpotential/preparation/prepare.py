@@ -90,7 +90,8 @@ def prepare_structure(
 
     Examples
     --------
-    >>> prepared = vp.prepare_structure(vp.read_structure("data/1hvr.pdb.gz"))
+    >>> from vmdpotential.preparation.prepare import prepare_structure
+    >>> prepared = prepare_structure(vp.read_structure("data/1hvr.pdb.gz"))
     >>> round(prepared.structure.net_charge)
     4
     """
