@@ -6,7 +6,7 @@ from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
 from vmdpotential.commands.options import LikeGrid, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.maps.options import Engine
 from vmdpotential.parameters import Command, check_output, warn_unused
 from vmdpotential.results import Result
@@ -28,7 +28,7 @@ def probe_(
     insertion: InsertionOptions = InsertionOptions(),
     engine: Engine = "auto",
     outputs: ProbeOutput = ProbeOutput(),
-    execution: PartialExecution = PartialExecution(),
+    execution: Execution = Execution(),
 ) -> Result:
     """Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point.
 

@@ -14,7 +14,7 @@ from vmdpotential.commands.gridded import LATTICE, GridResult
 from vmdpotential.commands.means import MeanFiles
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
@@ -47,7 +47,7 @@ class InsertionFrames:
         File of the table of minima.
     options : mapping
         See :func:`vmdpotential.plugins.probes.insertions.plan_insertions`.
-    execution : PartialExecution
+    execution : Execution
     """
 
     frames: Frames | None
@@ -55,7 +55,7 @@ class InsertionFrames:
     stat: str
     table: Path | None
     options: Mapping[str, Any]
-    execution: PartialExecution
+    execution: Execution
 
 
 def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded) -> FreeEnergyMap:

@@ -7,7 +7,7 @@ import pytest
 
 from vmdpotential import progress
 from vmdpotential.execution.blocks import LABEL
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import Rows, Sum, Total
 from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
@@ -57,7 +57,7 @@ def test_sums_are_those_over_all_frames(piece):
 @pytest.mark.slow
 def test_sums_are_the_same_bit_by_bit_elsewhere_and_after_a_stop(tmp_path):
     folder = tmp_path / "kept.blocks"
-    ways = [PartialExecution(folder=folder), PartialExecution(folder=folder, resume=True), PartialExecution(workers=2)]
+    ways = [Execution(folder=folder), Execution(folder=folder, resume=True), Execution(workers=2)]
     once, *others = ([each.tobytes() for each in values(run_task(TASK, way, size=13, piece=3))] for way in ways)
     assert len(list(folder.iterdir())) == 50
     assert all(other == once for other in others)
@@ -72,9 +72,9 @@ def test_an_interrupted_task_has_the_sums_of_whole_blocks(partial):
     with progress.listening(interrupt):
         if not partial:
             with pytest.raises(KeyboardInterrupt):
-                run_task(TASK, PartialExecution(), size=13)
+                run_task(TASK, Execution(), size=13)
             return
-        merged = run_task(TASK, PartialExecution(partial=True), size=13)
+        merged = run_task(TASK, Execution(partial=True), size=13)
     assert 13 <= merged.count < 130
     assert merged.count % 13 == 0
     np.testing.assert_array_equal(merged["rows"].values, APART[: merged.count])

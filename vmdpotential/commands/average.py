@@ -25,7 +25,7 @@ from vmdpotential.commands.options import (
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.frames.average import Average, AveragePlan, plan_average
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
@@ -99,7 +99,7 @@ def average(
     fit: FitOptions = FitOptions(),
     options: AverageOptions = AverageOptions(),
     like: LikeGrid = None,
-    execution: PartialExecution = PartialExecution(),
+    execution: Execution = Execution(),
     output: MeanOutput = MeanOutput(),
 ) -> Mean:
     """Average the potential over the frames of a trajectory.
@@ -173,7 +173,7 @@ def average(
     return complete(result, averaged.frames, total)
 
 
-def _in_slabs(planning: AveragePlan, execution: PartialExecution,
+def _in_slabs(planning: AveragePlan, execution: Execution,
               files: MeanFiles) -> tuple[Average, list[BlockResults]]:
     """Compute an average that is written slab by slab, and return it with the runs of its slabs."""
     from vmdpotential.frames.slabs import average_in_slabs

@@ -28,7 +28,7 @@ from vmdpotential.densities.sites import Site, find_sites
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, plan_density
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
@@ -88,7 +88,7 @@ def density(
     fit: DensityFit = DensityFit(),
     table: SiteOptions = SiteOptions(),
     output: DensityOutput = DensityOutput(),
-    execution: PartialExecution = PartialExecution(),
+    execution: Execution = Execution(),
 ) -> DensityMap:
     """Compute the density of atoms over the frames of a trajectory.
 

@@ -28,7 +28,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.charges import ChargeReport
@@ -124,7 +124,7 @@ def energy(
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),
     solvent: SolventOptions = SolventOptions(),
-    execution: PartialExecution = PartialExecution(),
+    execution: Execution = Execution(),
     output: EnergyOutput = EnergyOutput(),
 ) -> Energies | EnergiesInContinuum:
     """Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol.

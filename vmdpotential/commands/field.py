@@ -35,7 +35,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Rows, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, part, shown
 
 Floats = NDArray[np.float64]
 
@@ -130,6 +130,8 @@ def field(
         For options that do not fit together.
     InputError
         For atoms without charges, or a trajectory of other atoms.
+    StoppedError
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     path = output.output
     if path is not None and path.suffix.lower() not in (".csv", ".npz") and not files.is_standard(path):
@@ -162,8 +164,10 @@ def field(
         draws=output.draws)
     arrays = path is not None and path.suffix.lower() == ".npz"
     output.write(result, "electric field", partial(_write_arrays, field_series, scale, field_unit) if arrays else None)
-    clear(execution.folder)
-    return result
+    total = 1 if frames is None else len(frames.numbers())
+    if result.frames == total:
+        clear(execution.folder)
+    return complete(result, result.frames, total)
 
 
 class Field(Result):

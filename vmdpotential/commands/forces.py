@@ -22,7 +22,7 @@ from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError, many
 from vmdpotential.execution.blocks import clear
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.pairs.energy import Between
@@ -37,7 +37,7 @@ def forces(
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: PairOptions = PairOptions(),
-    execution: PartialExecution = PartialExecution(),
+    execution: Execution = Execution(),
     output: Annotated[Path | None, Option(
         "file of the forces: .csv with a row for each atom and frame, or .npz with an array (frames, atoms, 3)",
         short="o",

@@ -22,7 +22,7 @@ from vmdpotential.frames.profile import profile as of_frames
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, hidden, part, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, part, shown
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +75,8 @@ def profile(
         For options that do not fit together, or an axis along which the cell has no period.
     InputError
         For atoms without charges, frames without a cell, or a trajectory of other atoms.
+    StoppedError
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.io.maps import is_map
 
@@ -88,6 +90,7 @@ def profile(
             warn_unused(("spacing", "smear", "temperature"), "a map has its own")
             profile_, head, data = _of_map(source.structure, axis, zero, options.unit, given)
             objects: dict[str, Any] = {}
+            total = profile_.frames
         else:
             atoms, report, frames = source.with_frames_of(trajectory)
             profile_ = of_frames(atoms, frames, replace(
@@ -98,6 +101,7 @@ def profile(
             data = {**report.data, "temperature": options.temperature, "spacing": options.spacing,
                     "smear": options.smear, "center": center}
             head, objects = [str(report)], {"structure": atoms}
+            total = 1 if frames is None else len(frames.numbers())
 
     def per_quantity(values: Floats | None) -> dict[str, Any] | None:
         return None if values is None else {
@@ -110,8 +114,9 @@ def profile(
                 "errors": per_quantity(profile_.errors), "intervals": per_quantity(profile_.intervals)},
         integral=profile_.integral if integral else None, files=output.paths, draws=output.draws)
     output.write(result, f"profile along {axis}")
-    clear(execution.folder)
-    return result
+    if profile_.frames == total:
+        clear(execution.folder)
+    return complete(result, profile_.frames, total)
 
 
 class AxisProfile(Result):

@@ -15,7 +15,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear
 from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.options import PartialExecution
+from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
@@ -40,7 +40,7 @@ def rdf(
         "pairs of atoms to leave out: none, those within a residue, or those up to three bonds apart (bonded)",
         choices=("none", "residue", "bonded"), heading="sites")] = "none",
     engine: Engine = "auto",
-    execution: PartialExecution = PartialExecution(),
+    execution: Execution = Execution(),
     output: TableOutput = TableOutput(),
 ) -> Distributions:
     """Compute radial distribution functions g(r) and running coordination numbers.

@@ -12,10 +12,7 @@ from vmdpotential.parameters import CheckedOptions, Option
 
 @dataclass(frozen=True, kw_only=True)
 class Execution(CheckedOptions):
-    """Options of where blocks of frames are computed, and kept in `folder` (see :func:`.blocks.folder_of`).
-
-    With `partial`, an interruption after the first block ends the computation without an error.
-    """
+    """Options of where blocks of frames are computed, and kept in `folder` (see :func:`.blocks.folder_of`)."""
 
     resume: Annotated[bool, Option(
         "continue an interrupted run; finished blocks are reused", viewer=False, heading="execution")] = False
@@ -25,8 +22,10 @@ class Execution(CheckedOptions):
     scheduler: Annotated[str, Option(
         "address of a Dask scheduler whose workers compute blocks of frames; without TLS, anyone who can connect to a "
         "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS", heading="execution")] = ""
+    partial: Annotated[bool, Option(
+        "when the run is interrupted, write the result of the frames that are done", viewer=False,
+        heading="execution")] = False
     folder: Path | None = None
-    partial: bool = False
 
     def with_block_folder(self, output: Path | None) -> Self:
         """Return the same options with a folder for the blocks of an output.
@@ -42,12 +41,3 @@ class Execution(CheckedOptions):
     def blocks(self) -> dict[str, Any]:
         """Keywords of :func:`vmdpotential.execution.blocks.run_blocks`."""
         return {"folder": self.folder, "resume": self.resume, "workers": self.workers, "scheduler": self.scheduler}
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartialExecution(Execution):
-    """Options of :class:`Execution` for tasks whose result may be over a part of the frames."""
-
-    partial: Annotated[bool, Option(
-        "when the run is interrupted, write the result of the frames that are done", viewer=False,
-        heading="execution")] = False
