@@ -119,12 +119,12 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     engine, constant = get_engine(chosen.engine), medium.constant(chosen.unit)
     if chosen.named_method is None:
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
-        return constant * sum_at(request, places, positions, charges, engine, method).potential.reshape(shape)
+        return constant * sum_at(request, positions, charges, engine, method)[1].values().reshape(shape)
 
     def attempt(spacing: float) -> Attempt[NDArray[np.float64]]:
         solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
-        result = sum_at(replace(request, solution=solution), places, positions, charges, engine, chosen.summation)
-        return Attempt(constant * result.potential.reshape(shape), result.error or 0.0)
+        _, result, errors = sum_at(replace(request, solution=solution), positions, charges, engine, chosen.summation)
+        return Attempt(constant * result.values().reshape(shape), 0.0 if errors is None else errors.largest)
 
     return attempt(chosen.spacing).result if chosen.tolerance is None else refine_to_tolerance(
         tolerance, chosen.spacing, attempt, BY_SPACING)

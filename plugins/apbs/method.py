@@ -19,8 +19,8 @@ from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.extras import install_command
-from vmdpotential.grid.lattice import Lattice, bounds
-from vmdpotential.methods import Estimate, Planned, Refusal, Request, Solution, map_bytes
+from vmdpotential.grid.lattice import Lattice, Points, bounds
+from vmdpotential.methods import Estimate, Plan, Refusal, Request, Solution, result_bytes
 from vmdpotential.methods.pb import ContinuumMethod
 from vmdpotential.units import coulomb_constant
 
@@ -41,18 +41,19 @@ COARSE, BEYOND = 1.7, 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class PbPlan(Planned):
-    """The plan of a solution by APBS; see :class:`vmdpotential.methods.Planned`."""
+class PbPlan(Plan):
+    """The plan of a solution by APBS; see :class:`vmdpotential.methods.Plan`."""
 
     request: Request
     solution: Solution
     fine: Lattice
     first: tuple[int, int, int]
     estimate: Estimate
+    engine: str = "cpu"
     method: str = field(default="apbs", init=False)
     error: float | None = field(default=None, init=False)  # not known
 
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:
         """Return the potential of charges (N,), in the request's unit, at positions (N, 3), A.
 
         Raises
@@ -62,6 +63,7 @@ class PbPlan(Planned):
         TaskError
             When APBS fails.
         """
+        self.refuse_parts(target)
         centres, sources = charges_and_positions(positions, charges)
         solution = self.solution
         result = program.solve(_input(self, centres), _atoms(centres, sources / solution.charge, solution.radii),
@@ -93,7 +95,7 @@ class PoissonBoltzmann(ContinuumMethod):
         if request.planes is not None:
             return self._too_large(request)
         nodes = int(np.prod(enclosing(request.lattice)[0].shape))
-        taken = map_bytes(request) + BYTES * nodes
+        taken = result_bytes(request) + BYTES * nodes
         if taken > memory.limit():
             return self._too_large(request)
         return Estimate(0.5 + SECONDS * nodes + ATOM * request.charges.count, taken)
@@ -113,7 +115,7 @@ class PoissonBoltzmann(ContinuumMethod):
         estimate = self.require(request, engine)
         assert request.solution is not None
         fine, first = enclosing(request.lattice)
-        return PbPlan(request, request.solution, fine, first, estimate)
+        return PbPlan(request, request.solution, fine, first, estimate, engine.name)
 
     def _too_large(self, request: Request) -> Refusal:
         """Return the refusal of a lattice that does not fit into memory, with a spacing that would."""
@@ -129,7 +131,7 @@ class PoissonBoltzmann(ContinuumMethod):
             if taken < room:
                 break
         points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
-        needed, apart = memory.size(BYTES * nodes + map_bytes(request)), size * lattice.spacing.max()
+        needed, apart = memory.size(BYTES * nodes + result_bytes(request)), size * lattice.spacing.max()
         return Refusal(f"{points} points need {needed} of memory, and {memory.size(room)} are available; "
                        f"{fits} points, {apart:.2g} A apart, would fit",
                        "use a larger {spacing} or less {padding}", MemoryPlanError)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, LatticeSum, get_engine
+from vmdpotential.engines import Engine, PotentialSum, get_engine
 from vmdpotential.engines.costs import CPU
 from vmdpotential.engines.cuda import kernels
 from vmdpotential.methods import Estimate, Request
@@ -50,7 +50,7 @@ BIN, LEFT = 1e-7, 0.026
 Floats = NDArray[np.float64]
 
 
-def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> TimedResult:
+def by_bins(name: str, work: PotentialSum, positions: Floats, charges: Floats) -> TimedResult:
     """Return the sum over the atoms within the cutoff, and over their periodic images if there is a cell."""
     lattice, interaction = work.lattice, work.pairs
     assert interaction is not None
@@ -98,7 +98,7 @@ def by_bins(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> 
         clock.append(time.perf_counter())
         rest = placed.overflow
         if len(rest):
-            by_cpu = get_engine("cpu").prepare(LatticeSum(lattice, interaction, None, work.precision))
+            by_cpu = get_engine("cpu").prepare(PotentialSum(lattice, interaction, None, work.precision))
             extra = by_cpu.run(positions[rest], charges[rest]).values()
         clock.append(time.perf_counter())
         end.synchronize()

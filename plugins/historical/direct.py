@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.cuda import kernels
-from vmdpotential.methods import Estimate, Request, map_bytes
+from vmdpotential.methods import Estimate, Request, result_bytes
 
 from .early import COPY, Early, TimedResult, packed_atoms
 
@@ -36,7 +36,7 @@ SLOWER = {"simple": 2.5, "constant": 2.5, "unrolled": 1.3, "coalesced": 1.2}
 Floats = NDArray[np.float64]
 
 
-def all_pairs(name: str, work: LatticeSum, positions: Floats, charges: Floats) -> TimedResult:
+def all_pairs(name: str, work: PotentialSum, positions: Floats, charges: Floats) -> TimedResult:
     """Return the Coulomb sum over all atoms."""
     lattice = work.lattice
     out = np.zeros(lattice.shape, np.float32)
@@ -87,7 +87,7 @@ class EarlyDirect(Early):
         """Return the estimated time and memory of the sum on a GPU."""
         pairs = request.lattice.size * request.charges.count
         seconds = engine.costs.fixed + SLOWER[self.name] * engine.costs.direct * pairs + COPY * request.lattice.size
-        return Estimate(seconds, map_bytes(request))
+        return Estimate(seconds, result_bytes(request))
 
 
 SIMPLE = EarlyDirect("simple", "direct sum of 2007: one point per thread, atoms in device memory")

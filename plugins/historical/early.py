@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Estimate, Method, Planned, Refusal, Request, check_memory
+from vmdpotential.grid.lattice import Lattice, Points
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, check_memory
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COPY = 2e-10
 
 #: Function that sums a map from a method's name, a lattice sum, positions and charges; pickled by its module and name.
-Kernel = Callable[[str, LatticeSum, "Floats", "Floats"], HostResult]
+Kernel = Callable[[str, PotentialSum, "Floats", "Floats"], HostResult]
 
 
 class TimedResult(HostResult):
@@ -47,19 +47,20 @@ class TimedResult(HostResult):
 
 
 @dataclass(frozen=True, eq=False)
-class EarlyPlan(Planned):
-    """The plan of a sum by a kernel of 2007 or 2008; see :class:`vmdpotential.methods.Planned`.
+class EarlyPlan(Plan):
+    """The plan of a sum by a kernel of 2007 or 2008; see :class:`vmdpotential.methods.Plan`.
 
     It has no state of a GPU, so that it can be made without one, pickled, and run on any GPU.
     """
 
     method: str
-    work: LatticeSum
+    engine: str
+    work: PotentialSum
     estimate: Estimate
     kernel: Kernel
     error: float | None = field(default=None, init=False)  # exact to rounding
 
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:
         """Return the sum for positions (N, 3), A, and charges (N,), e; it can be called repeatedly, from any thread.
 
         Raises
@@ -69,11 +70,8 @@ class EarlyPlan(Planned):
         BackendError
             When no GPU works.
         """
-        return self.kernel(self.method, self.work, *charges_and_positions(positions, charges))
-
-    def on(self, lattice: Lattice) -> EarlyPlan:
-        """Return the same plan for a part of the lattice."""
-        return replace(self, work=replace(self.work, lattice=lattice))
+        work = self.work if target is None else replace(self.work, target=target)
+        return self.kernel(self.method, work, *charges_and_positions(positions, charges))
 
     def __str__(self) -> str:
         points = " x ".join(map(str, self.work.lattice.shape))
@@ -122,8 +120,8 @@ class Early(Method):
         """
         estimate = self.require(request, engine)
         check_memory(request, estimate)
-        work = LatticeSum(request.lattice, request.interaction, request.cell, request.precision)
-        return EarlyPlan(self.name, work, estimate, type(self).kernel)
+        work = PotentialSum(request.lattice, request.interaction, request.cell, request.precision)
+        return EarlyPlan(self.name, engine.name, work, estimate, type(self).kernel)
 
 
 def packed_atoms(lattice: Lattice, positions: Floats, charges: Floats, length: float) -> NDArray[np.float32]:

@@ -22,7 +22,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import LatticeSum, Prepared
+from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
@@ -120,6 +120,11 @@ class Levels:
         return self.levels[0].shape
 
     @property
+    def self_potential(self) -> float:
+        """The smooth potential of a unit charge at its own position, 1/A."""
+        return float(np.polynomial.Polynomial(_taylor(self.smoothness))(-1.0)) / self.radius
+
+    @property
     def short(self) -> Bound:
         """The pair interaction within the radius."""
         # the Taylor polynomial in s - 1, s = (r/a)^2, is converted to the interaction's variable s - 1/2
@@ -127,7 +132,7 @@ class Levels:
         coefficients = np.asarray(shifted.coef, np.float64)
         return short_range.bind(self.radius, coefficients / self.radius ** (2 * np.arange(len(coefficients)) + 1))
 
-    def prepare(self, engine: str, work: LatticeSum) -> Prepared:
+    def prepare(self, engine: str, work: PotentialSum) -> Prepared:
         """Return a prepared sum with this smooth part, on the engine with this name."""
         if engine == "cuda":
             from .msm_cuda import LevelSum

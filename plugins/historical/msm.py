@@ -16,9 +16,9 @@ from functools import lru_cache
 import numpy as np
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.costs import Costs
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, interpolated_bytes, slabs_hint
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.methods.costs import Size, seconds
 
 from . import levels
@@ -77,9 +77,9 @@ class Msm(Method):
                        f"use a larger {{tolerance}} or {{spacing}}{slabs_hint(request)}")
         made = levels.make(request.lattice, request.charges.box, request.cell, order=order, spacing=spacing,
                            radius=radius)
-        work = LatticeSum.split(request.lattice, made, request.precision, request.field)
+        work = PotentialSum.split(request.lattice, made, request.precision, request.field)
         predicted = np.exp(np.interp(np.log(radius / spacing), np.log(RATIOS), np.log(ERRORS[order]))) * spacing**0.5
-        return Plan(self.name, engine.name, work, estimate, float(predicted) * request.charges.density,
+        return SumPlan(self.name, engine.name, work, estimate, float(predicted) * request.charges.density,
                     f"{len(made.levels)} levels, the finest of {' x '.join(map(str, made.shape))} nodes "
                     f"{spacing:.3g} A apart, order {order}, pairs within {radius:.3g} A")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.engines.cpu.maps.sums import CpuSum
 from vmdpotential.grid.lattice import Lattice
@@ -28,7 +28,7 @@ ROWS, MAX_NODES, GROUP = 4, 128, 4
 LANES = 16
 
 
-def prepared(levels: Levels, work: LatticeSum) -> CpuSum:
+def prepared(levels: Levels, work: PotentialSum) -> CpuSum:
     """Return a sum of pairs and levels that is ready to run."""
     return CpuSum(work, LevelSum(levels, work.lattice, work.precision))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import kernels
 
 from .levels import Level, Levels, halfway
@@ -63,7 +63,7 @@ TASK = kernels.struct("LevelTask", [
 class LevelSum(kernels.NodeSum):
     """A multilevel sum: the smooth part by levels, to which the pairs are added."""
 
-    def __init__(self, work: LatticeSum) -> None:
+    def __init__(self, work: PotentialSum) -> None:
         plan = work.smooth
         assert isinstance(plan, Levels)
         super().__init__(work, plan.shape, nodal=True)

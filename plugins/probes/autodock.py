@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
@@ -259,7 +259,7 @@ class _Sums:
 
     def of(self, bound: Bound, weights: Floats, rows: Any = slice(None)) -> Floats:
         """Return the weighted sum (nx, ny, nz) float64 of an interaction over the atoms `rows`."""
-        lattice_sum = LatticeSum(self.lattice, bound)
+        lattice_sum = PotentialSum(self.lattice, bound)
         values = self.engine.prepare(lattice_sum).run(self.atoms.positions[rows], weights).values()
         return np.asarray(values, np.float64).reshape(self.lattice.shape)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import SCREENED, split
@@ -43,7 +43,7 @@ def coulomb(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats
 
 
 def _sum(engine: Engine, lattice: Lattice, bound: Bound, positions: Floats, charges: Floats) -> Floats:
-    values = engine.prepare(LatticeSum(lattice, bound)).run(positions, charges).values()
+    values = engine.prepare(PotentialSum(lattice, bound)).run(positions, charges).values()
     return np.asarray(values, np.float64).reshape(lattice.shape)
 
 

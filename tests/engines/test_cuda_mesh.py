@@ -11,7 +11,7 @@ import sums
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cpu.maps import mesh as cpu
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, fft, maps, nodes
@@ -63,7 +63,7 @@ def without_pairs(monkeypatch):
 
 def nodes_of(gpu, mesh, precision="single", positions=POSITIONS, charges=CHARGES, lattice=LATTICE, field=False):
     """Return a sum and its job, with the potential on the nodes."""
-    work = MeshSum(LatticeSum.split(lattice, mesh, precision, field))
+    work = MeshSum(PotentialSum.split(lattice, mesh, precision, field))
     job = work.prepare(gpu, positions, charges)
     work.sort(job)
     return work, job
@@ -119,7 +119,7 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
 
     monkeypatch.setattr(maps.Sum, "launch", launch)
     mesh = MESHES[name](6)
-    work = MeshSum(LatticeSum.split(LATTICE, mesh, "single", field))
+    work = MeshSum(PotentialSum.split(LATTICE, mesh, "single", field))
     mean = MeshMean(work, gpu)
     with pytest.raises(InputError, match="no frames"):
         mean.result()
@@ -139,7 +139,7 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
 
 def test_a_mean_that_does_not_fit_on_the_gpu_is_that_of_maps(gpu, monkeypatch):
     monkeypatch.setattr(gpu, "free", lambda: 1000)
-    work = MeshSum(LatticeSum.split(LATTICE, MESHES["smeared"](6)))
+    work = MeshSum(PotentialSum.split(LATTICE, MESHES["smeared"](6)))
     monkeypatch.setattr(work, "run", lambda positions, charges: HostResult(
         np.full((1, *LATTICE.shape), charges.sum(), np.float32)))
     mean = MeshMean(work, gpu)
@@ -198,14 +198,14 @@ def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
     far = np.append(POSITIONS[:-1], [[60_000.0, 5, 5]], axis=0)
     mesh = sums.mesh_around(LATTICE, far, 1.25, 6, 3.0)
     with pytest.raises(TaskError, match="points along x is longer than a GPU takes"):
-        MeshSum(LatticeSum.split(LATTICE, mesh))
+        MeshSum(PotentialSum.split(LATTICE, mesh))
 
 
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(fft, "driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
     with pytest.raises(BackendError, match=rf"pyvkfft is not installed.*{re.escape(install_command('cuda'))}, or use"):
-        CUDA.prepare(LatticeSum.split(LATTICE, MESHES["open"](4)))
+        CUDA.prepare(PotentialSum.split(LATTICE, MESHES["open"](4)))
     assert not CUDA.has_transforms
     monkeypatch.delitem(sys.modules, "pyvkfft")
     monkeypatch.syspath_prepend(tmp_path)

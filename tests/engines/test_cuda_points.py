@@ -7,10 +7,11 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import interaction, relative_rms
 from test_cuda_mesh import CHARGES, MESHES, POSITIONS
 
-from vmdpotential.engines import PointSum, get_engine
+from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.engines.cuda import CudaEngine, build
 from vmdpotential.engines.cuda.anywhere import AtPoints
 from vmdpotential.engines.cuda.points import PairsAtPoints
+from vmdpotential.grid.lattice import Points
 from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
 
@@ -26,19 +27,19 @@ def test_potential_and_field_are_those_of_the_cpu_engine(gpu, name, order):
     if mesh.periodic:
         points[::2] += [[70.0, -90.0, 10.0]] @ np.eye(3)
     for pairs in (False, True):
-        expected = get_engine("cpu").prepare_points(PointSum.split(mesh, pairs)).at(points, POSITIONS, CHARGES, True)
-        potential, field = AtPoints(PointSum.split(mesh, pairs)).at(points, POSITIONS, CHARGES, True)
-        assert relative_rms(potential, expected[0]) < 1e-6
-        assert relative_rms(field, expected[1]) < 1e-6
-    alone, none = AtPoints(PointSum.split(mesh)).at(points, POSITIONS, CHARGES, False)
-    np.testing.assert_array_equal(alone, potential)
-    assert none is None
+        work = PotentialSum.split(Points(points), mesh, "double", True, pairs)
+        actual, expected = (prepare(work).run(POSITIONS, CHARGES) for prepare in (AtPoints, get_engine("cpu").prepare))
+        assert relative_rms(actual.values(), expected.values()) < 1e-6
+        assert relative_rms(actual.field(), expected.field()) < 1e-6
+    alone = AtPoints(PotentialSum.split(Points(points), mesh)).run(POSITIONS, CHARGES)
+    np.testing.assert_array_equal(alone.values(), actual.values())
+    assert alone.field() is None
 
 
 def test_none_of_either(gpu):
-    sums = AtPoints(PointSum.split(MESHES["periodic"](4)))
-    assert sums.at(POINTS[:0], POSITIONS, CHARGES, True)[1].shape == (0, 3)
-    assert not sums.at(POINTS, POSITIONS[:0], CHARGES[:0], True)[1].any()
+    sums = AtPoints(PotentialSum.split(Points(POINTS), MESHES["periodic"](4), field=True))
+    assert sums.run(POSITIONS, CHARGES, Points(POINTS[:0])).field().shape == (3, 0)
+    assert not sums.run(POSITIONS[:0], CHARGES[:0]).field().any()
 
 
 @pytest.mark.parametrize("cell", [None, Cell.from_parameters(30, 31, 32, 80, 95, 105), Cell.from_parameters(6, 7, 200)],
@@ -47,23 +48,22 @@ def test_none_of_either(gpu):
 def test_pairs_are_those_of_the_cpu_engine(gpu, cell, field):
     bound = interaction("screened_coulomb").truncated(9.0)
     for summed in (bound, interaction("coulomb")) if cell is None else (bound,):
-        actual, expected = [], []
-        for sums, values in ((PairsAtPoints, actual), (get_engine("cpu").prepare_points, expected)):
-            nearest = np.empty(len(POINTS))
-            values += [*sums(PointSum(summed, cell)).at(POINTS, POSITIONS, CHARGES, field, nearest), nearest]
-        np.testing.assert_allclose(actual[0], expected[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(actual[2], expected[2], rtol=1e-9, atol=1e-9)
-        assert (actual[1] is None) == (expected[1] is None) == (not field)
+        work = PotentialSum(Points(POINTS), summed, cell, field=field, distances=True)
+        actual, expected = (prepare(work).run(POSITIONS, CHARGES)
+                            for prepare in (PairsAtPoints, get_engine("cpu").prepare))
+        np.testing.assert_allclose(actual.values(), expected.values(), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(actual.distances, expected.distances, rtol=1e-9, atol=1e-9)
+        assert (actual.field() is None) == (expected.field() is None) == (not field)
         if field:
-            np.testing.assert_allclose(actual[1], expected[1], rtol=1e-8, atol=1e-8)
-    assert actual[0].any()
-    none = PairsAtPoints(PointSum(bound, cell)).at(POINTS[:3], POSITIONS[:0], CHARGES[:0], field)
-    assert not none[0].any()
+            np.testing.assert_allclose(actual.field(), expected.field(), rtol=1e-8, atol=1e-8)
+    assert actual.values().any()
+    assert not PairsAtPoints(PotentialSum(Points(POINTS[:3]), bound, cell, field=field)).run(
+        POSITIONS[:0], CHARGES[:0]).values().any()
 
 
 @pytest.mark.slow
 def test_the_kernel_of_pairs_compiles(tmp_path):
-    sums = AtPoints(PointSum.split(MESHES["screened"](6)))
+    sums = AtPoints(PotentialSum.split(Points(POINTS), MESHES["screened"](6)))
     macros = {"REAL": "double"}
     compile_for_all(build.source("near.cu", macros, sums.radial), macros, tmp_path, architectures=ARCHITECTURES)
 

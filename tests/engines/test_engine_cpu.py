@@ -7,7 +7,7 @@ import pytest
 import sums
 from helpers import interaction, random_charges, relative_rms
 
-from vmdpotential.engines import PRECISIONS, LatticeSum, get_engine
+from vmdpotential.engines import PRECISIONS, PotentialSum, get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -44,10 +44,10 @@ def test_a_cutoff_much_shorter_than_the_spacing():
 
 def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     with pytest.raises(UsageError, match="no cutoff") as error:
-        LatticeSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), Cell(np.eye(3)))
+        PotentialSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), Cell(np.eye(3)))
     assert error.value.parameter == "cell"
     with pytest.raises(UsageError, match="choose one of single") as error:
-        LatticeSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), precision="half")
+        PotentialSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), precision="half")
     assert error.value.parameter == "precision"
 
 

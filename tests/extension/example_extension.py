@@ -1,4 +1,4 @@
-"""What another package adds to vmdpotential: an interaction, methods at points and for maps, a task over
+"""What another package adds to vmdpotential: an interaction, a method for maps and points, a task over
 frames, and a command; an engine is in ``numpy_engine.py``, a kernel in ``nearest.cu``.
 """
 
@@ -15,11 +15,10 @@ from vmdpotential.engines.result import HostResult
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.frames.task import FrameTask, run_task
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Bound, Check, Interaction, Quantity
+from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.methods import Estimate, Method, Planned, PointPlan
+from vmdpotential.methods import Estimate, Method, Plan, Request
 from vmdpotential.parameters import Command, Option, Report
 
 
@@ -33,59 +32,36 @@ CLOUD = Interaction("cloud", radial, [Quantity("length", "A", 3.0, 0.1, 100, "di
                     checks=[Check(3.0, 0.36787944117144233 / 3)])
 
 
-# ---- a method at points
-class NumpyPlan(PointPlan):
-    """A sum over all pairs, which needs no preparation."""
+# ---- a method for maps and points, with code of its own
+@dataclass(frozen=True, eq=False)
+class NumpyPlan(Plan):
+    """A sum over all pairs, one atom after the other."""
 
-    own = property(lambda self: float(self.interaction(SOFT_CORE)))
+    request: Request
+    estimate: Estimate
+    method, engine, error = "numpy", "cpu", None  # exact
 
-    def prepare(self, points, positions, cell):
-        return self
-
-    def at(self, points, positions, charges, field=False, nearest=None):
-        distances = np.linalg.norm(points[:, None] - positions, axis=2)
-        return self.interaction(np.maximum(distances, SOFT_CORE)) @ charges, None
+    def run(self, positions, charges, target=None):
+        target = target or self.request.target
+        points, values = target.points(), np.zeros(target.size)
+        for position, charge in zip(positions, charges, strict=True):
+            r = np.maximum(np.linalg.norm(points - position, axis=1), SOFT_CORE)
+            values += charge * self.request.interaction(r)
+        return HostResult(values.reshape(1, *target.shape).astype(target.dtype))
 
 
 class Numpy(Method):
-    """Every atom to every point, in numpy."""
+    """Every atom to every node or point, in numpy."""
 
-    name, summary, targets, boundaries, field = "numpy", "all pairs in numpy", ("points",), ("open",), False
-
-    def estimate(self, request, engine):
-        return Estimate(1e-8 * request.points.count * request.charges.count, 24 * request.points.count)
-
-    def plan_points(self, request, engine):
-        return NumpyPlan(self.name, engine.name, self.require(request, engine), request.interaction)
-
-
-# ---- a method for maps with code of its own
-@dataclass(frozen=True, eq=False)
-class NumpyMapPlan(Planned):
-    """A sum over all pairs at the nodes of a lattice, one atom after the other."""
-
-    lattice: Lattice
-    interaction: Bound
-    estimate: Estimate
-    method, error = "numpy_map", None  # exact
-
-    def run(self, positions, charges):
-        nodes, values = self.lattice.points(), np.zeros(self.lattice.size)
-        for position, charge in zip(positions, charges, strict=True):
-            values += charge * self.interaction(np.maximum(np.linalg.norm(nodes - position, axis=1), SOFT_CORE))
-        return HostResult(values.reshape(1, *self.lattice.shape).astype(np.float32))
-
-
-class NumpyMap(Method):
-    """Every atom to every node of a map, in numpy."""
-
-    name, summary, boundaries, field = "numpy_map", "all pairs in numpy, for maps", ("open",), False
+    name, summary, field = "numpy", "all pairs in numpy", False
+    targets, boundaries = ("grid", "points"), ("open",)
 
     def estimate(self, request, engine):
-        return Estimate(1e-8 * request.lattice.size * request.charges.count, 40 * request.lattice.size)
+        size = request.target.size
+        return Estimate(1e-8 * size * request.charges.count, 40 * size)
 
     def plan(self, request, engine):
-        return NumpyMapPlan(request.lattice, request.interaction, self.require(request, engine))
+        return NumpyPlan(request, self.require(request, engine))
 
 
 # ---- a task over frames with statistics
@@ -121,7 +97,6 @@ def add():
     """Register them."""
     registry.register("interaction", "cloud", CLOUD)
     registry.register("method", "numpy", Numpy())
-    registry.register("method", "numpy_map", NumpyMap())
     registry.register("task", "gyration", Command.of(gyration))
     registry.register("check", "gyration", lambda engine, seed: [("radius of gyration", 0.0, 0.0)])
     registry.register("engine", "numpy", "numpy_engine:ENGINE")

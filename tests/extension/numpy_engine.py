@@ -1,23 +1,23 @@
-"""An engine of another package: its kernels are numpy's, for direct sums at nodes and the nuclei of molecules."""
+"""An engine of another package: its kernels are numpy's, for direct sums and the nuclei of molecules."""
 
 import numpy as np
 
-from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.engines import SOFT_CORE, Engine, Prepared
 from vmdpotential.engines.result import HostResult
 
 
-class DirectSum:
-    """A sum over all pairs on a lattice, whose only state is what it sums."""
+class DirectSum(Prepared):
+    """A sum over all pairs at nodes or points, whose only state is what it sums."""
 
     def __init__(self, work):
         self.work = work
 
-    def run(self, positions, charges):
-        values = []
-        for points in np.split(self.work.lattice.points(), range(100, self.work.lattice.size, 100)):
+    def run(self, positions, charges, target=None):
+        target, values = target or self.work.target, []
+        for points in np.split(target.points(), range(100, target.size, 100)):
             r = np.linalg.norm(points[:, None] - positions, axis=2)
             values.append(self.work.pairs(np.maximum(r, SOFT_CORE)) @ charges)
-        return HostResult(np.concatenate(values).reshape(1, *self.work.lattice.shape).astype(np.float32))
+        return HostResult(np.concatenate(values).reshape(1, *target.shape).astype(target.dtype))
 
 
 def add_nuclei(nuclei, charges, sums, out, closest, origin, spacing, shape, **layout):
@@ -36,7 +36,7 @@ class NumpyEngine(Engine):
         return f"numpy {np.__version__}"
 
     def prepare(self, work):
-        simple = work.smooth is None and work.pairs.cutoff is None and not work.field
+        simple = work.smooth is None and work.pairs.cutoff is None and not (work.field or work.distances)
         return DirectSum(work) if simple else super().prepare(work)
 
     def launch(self, kernel, count, label, grain=0, /, **values):

@@ -47,14 +47,14 @@ def test_the_method_at_points(ions):
     points = np.random.default_rng(2).uniform(0, 20, (30, 3))
     result, exact = (vmdpotential.potential_at(ions, points, method=method) for method in ("numpy", "direct"))
     np.testing.assert_allclose(result, exact, rtol=1e-10)
-    with pytest.raises(vmdpotential.UsageError):
-        vmdpotential.potential_map(ions, method="numpy")
 
 
 def test_the_method_for_maps(ions):
     grid, exact = (vmdpotential.potential_map(ions, method=method, spacing=2, padding=2, boundary="open", engine="cpu",
-                                              medium="vacuum") for method in ("numpy_map", "direct"))
+                                              medium="vacuum") for method in ("numpy", "direct"))
     np.testing.assert_allclose(grid.values, exact.values, rtol=1e-5, atol=3e-4)
+    with pytest.raises(vmdpotential.UsageError):
+        vmdpotential.potential_map(ions, method="numpy", field=True)
 
 
 def test_the_task_over_frames():

@@ -21,9 +21,11 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import Places, bonds_between, field_at
+from vmdpotential.interactions import coulomb
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.methods.points import plan_points, request_at
+from vmdpotential.methods.choice import plan_fastest
+from vmdpotential.methods.points import request_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology
 from vmdpotential.units import coulomb_constant
@@ -217,8 +219,8 @@ def test_frames_of_cells_that_change(tmp_path):
     assert result.frames.tolist() == [0, 1, 2]
     frames = CellFrames.of(structure, Trajectory(tmp_path / "frames.dcd", 50), "auto")
     work = fields.Fields(frames, charges, atoms(0, 1),
-                         [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]),
-                         plan_points(request_at(made[0][0][:2], made[0][0], charges, made[0][1], tolerance=1e-5,
+                         [np.arange(50)], np.ones((1, 1), bool), np.array([[0, 0], [1, 1]]), coulomb.INTERACTION.bind(),
+                         plan_fastest(request_at(made[0][0][:2], made[0][0], charges, made[0][1], tolerance=1e-5,
                                                 field=True).with_error(1e-6), get_engine("cpu")))
     elsewhere = pickle.loads(pickle.dumps(work)).block(range(1, 3))  # as another process does it
     np.testing.assert_array_equal(C * elsewhere["values.rows"][..., 1:], result.field[1:])

@@ -11,7 +11,7 @@ import sums
 from helpers import definition, interaction, random_charges, relative_rms
 
 from vmdpotential import registry
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.engines.cuda.result import DeviceResult
 from vmdpotential.engines.result import HostResult
@@ -36,7 +36,7 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
 
     monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
     for bound in (interaction("shifted_coulomb", cutoff=9.0), interaction("coulomb").truncated(5.0)):
-        work = LatticeSum(lattice, bound, cell)
+        work = PotentialSum(lattice, bound, cell)
         result = RecordingSum(work, add=True).run(positions, charges).values()
         alone = maps.Sum(work).run(positions, charges).values()
         np.testing.assert_allclose(result, before + alone, rtol=1e-6, atol=1e-6)
@@ -48,7 +48,7 @@ BOUNDS = {"direct": interaction("coulomb"), "cutoff": interaction("shifted_coulo
 
 def box_work(method="cutoff", field=False):
     lattice = Lattice(np.full(3, 0.3), np.full(3, 0.6), (50, 49, 51))
-    return LatticeSum(lattice, BOUNDS[method], field=field)
+    return PotentialSum(lattice, BOUNDS[method], field=field)
 
 
 def box_map(engine, method="cutoff"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import interaction
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.molecule.cell import Cell
@@ -34,8 +34,8 @@ def split_sums():
 def work_of(name, field=True):
     summed = split_sums()[name]
     if name in ("direct", "cutoff"):
-        return LatticeSum(LATTICE, summed, field=field)
-    return LatticeSum.split(LATTICE, summed, field=field)
+        return PotentialSum(LATTICE, summed, field=field)
+    return PotentialSum.split(LATTICE, summed, field=field)
 
 
 def test_eight_threads_share_what_gpus_there_are(engine):

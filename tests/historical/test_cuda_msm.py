@@ -7,7 +7,7 @@ import sums
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.engines.cuda import build, maps
 from vmdpotential.grid.lattice import Lattice
@@ -50,7 +50,7 @@ def without_pairs(monkeypatch):
 
 
 def check(gpu, plan, positions, charges, precision, accuracy):
-    work = levels.LevelSum(LatticeSum.split(LATTICE, plan, precision, field=True))
+    work = levels.LevelSum(PotentialSum.split(LATTICE, plan, precision, field=True))
     job = work.prepare(gpu, positions, charges)
     work.sort(job)
     out = np.full((4, *LATTICE.shape), np.nan, np.float32)

@@ -18,11 +18,11 @@ import numpy as np
 from vmdpotential import registry
 from vmdpotential.continuum.multigrid import Multigrid
 from vmdpotential.continuum.region import Surface
-from vmdpotential.engines import LatticeSum, PointSum, get_engine
+from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import ewald
 from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
 from vmdpotential.kernels.launch import describe_vectors
@@ -48,7 +48,7 @@ def one():
     return values
 
 def run(*work, **options):
-    result = engine.prepare(LatticeSum(lattice, *work, **options)).run(positions, charges)
+    result = engine.prepare(PotentialSum(lattice, *work, **options)).run(positions, charges)
     return result.values() if result.field() is None else np.stack([result.values(), *result.field()])
 
 def continuum(ions):
@@ -62,7 +62,7 @@ def continuum(ions):
     return potential
 
 def split(smooth):
-    return engine.prepare(LatticeSum.split(lattice, smooth)).run(positions, charges).values()
+    return engine.prepare(PotentialSum.split(lattice, smooth)).run(positions, charges).values()
 
 def pairs(bound, cell=None, precision="single"):
     work = PairSum(PairPotential((Term("charges", bound, CHARGES),)), cell, precision, energy=True)
@@ -86,7 +86,7 @@ sums = {
     "direct": lambda: run(coulomb.bind()),
     "slope": lambda: run(short, precision="double", field=True),
     "periodic": lambda: run(short, cell, precision="double", field=True),
-    "points": lambda: engine.prepare_points(PointSum(coulomb.bind())).at(points, positions, charges)[0],
+    "points": lambda: engine.prepare(PotentialSum(Points(points), coulomb.bind())).run(positions, charges).values(),
     "near": lambda: cutoff_at_points(points, positions, charges, short, cell),
     "all_pairs": lambda: sum_coulomb(engine, positions, charges)[1],
     "in_range": lambda: pairs(ewald.polynomial(5.0, 0.6), cell),

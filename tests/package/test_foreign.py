@@ -13,10 +13,10 @@ FOREIGN = '''
 import dataclasses
 
 from vmdpotential import registry
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
-from vmdpotential.methods import Estimate, Method, Plan, Planned
+from vmdpotential.methods import Estimate, Method, Plan, SumPlan
 
 
 def radial(r2, rinv, p):
@@ -44,8 +44,8 @@ class Pairs(Method):
         return Estimate(0.0, 0)
 
     def plan(self, request, engine):
-        work = LatticeSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
-        return Plan(self.name, engine.name, work, self.require(request, engine))
+        work = PotentialSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
+        return SumPlan(self.name, engine.name, work, self.require(request, engine))
 
 
 class Near(Pairs):
@@ -61,13 +61,13 @@ class Wrong(Pairs):
 
     def plan(self, request, engine):
         @dataclasses.dataclass
-        class Less(Planned):
-            plan: Planned
+        class Less(Plan):
+            plan: Plan
             error = None
-            method, estimate = "wrong", Estimate(0.0, 0)
+            method, engine, estimate = "wrong", "cpu", Estimate(0.0, 0)
 
-            def run(self, positions, charges):
-                return self.plan.run(positions[1:], charges[1:])
+            def run(self, positions, charges, target=None):
+                return self.plan.run(positions[1:], charges[1:], target)
 
         return Less(super().plan(request, engine))
 

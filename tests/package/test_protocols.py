@@ -22,9 +22,10 @@ from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.frames import average, density, field, pairs, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import Rows, Sum, Total
+from vmdpotential.grid.lattice import Points
 from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
 from vmdpotential.ions import charges, ewald_pair
-from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Points, Refusal, Request, ewald, pb
+from vmdpotential.methods import Charges, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pb, pme
 from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.historical import early, levels, msm_cuda
@@ -33,11 +34,11 @@ from vmdpotential.splitting.mesh import Mesh
 
 IMPLEMENTATIONS = {
     engines.Engine: [cpu.CpuEngine, cuda.CudaEngine],
-    engines.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum],
+    engines.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum,
+                       cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum],
+    Plan: [SumPlan, pme.MeshPlan, ewald.EwaldPlan, pb.PbPlan, pb.PbPointPlan, early.EarlyPlan],
     smooth.Nodes: [levels.Levels, Mesh],
     smooth.SmoothPart: [levels.Levels],
-    engines.PreparedPoints: [cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum,
-                             pb.ContinuumPoints],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],
     pair_sums.PreparedPairs: [cpu_pairs.ClusterPairs, clusters.PairsInRange],
@@ -101,15 +102,15 @@ def test_method_plans_what_it_declares(name):
         bound = registry.get("interaction", method.interaction).bind()
         charges = Charges.of(structure.positions, structure.charges, cell)
         for target in method.targets:
-            where = lattice if target == "grid" else Points(20, charges.box)
+            where = lattice if target == "grid" else Points(structure.positions[:20])
             request = Request(where, cell, bound.truncated(8.0) if method.cutoff and bound.cutoff is None else bound,
                               charges, error=1e-3)
             answer = method.refusal(request) or method.estimate(request, engine)
             assert isinstance(answer, Estimate | Refusal)
             if isinstance(answer, Refusal):
                 continue
-            plan = method.plan(request, engine) if target == "grid" else method.plan_points(request, engine)
-            assert isinstance(plan, Planned if target == "grid" else PointPlan)
+            plan = method.plan(request, engine)
+            assert isinstance(plan, Plan)
             assert (plan.method, plan.estimate.seconds > 0) == (name, True)
             assert str(plan)
 

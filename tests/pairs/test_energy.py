@@ -73,7 +73,7 @@ def test_a_peptide_and_water_in_a_cell_are_as_openmm_and_ewald_have_them(peptide
     a, b = halves(peptide, 22)
     result = interaction_energy(peptide, peptide.topology.nonbonded(), a, b, cutoff=9.0)
     exact = C * peptide.charges[a] @ full_potential(
-        peptide.positions[a], peptide.positions[b], peptide.charges[b], peptide.cell, get_engine("cpu"))
+        peptide.positions[a], peptide.positions[b], peptide.charges[b], peptide.cell, get_engine("cpu")).values()
     assert result.coulomb.sum() == pytest.approx(exact, abs=5e-5)
     coulomb, lj = openmm_between(TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop", peptide.positions,
                                  peptide.cell, a, b, 9.0, app.PME)
@@ -158,7 +158,7 @@ def test_ewald_by_waves_is_the_exact_sum(parameters):
     """As the reference has it, whose split is another; pme is as near as it states."""
     structure, terms = ions(3.0, Cell.from_parameters(*parameters))
     place, other = structure.positions[:1], structure.positions[1:]
-    exact = full_potential(place, other, np.array([-1.0]), structure.cell, get_engine("cpu"))
+    exact = full_potential(place, other, np.array([-1.0]), structure.cell, get_engine("cpu")).values()
     between = Between(structure, terms, [0], [1], EnergyOptions(electrostatics="ewald", cutoff=6.0), forces=True)
     result = between.run(structure.positions, structure.cell)
     assert result.coulomb[0] == pytest.approx(C * exact[0], rel=1e-8)

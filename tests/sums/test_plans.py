@@ -13,7 +13,7 @@ from helpers import water
 from vmdpotential import maps, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, MemoryPlanError, TaskError, UsageError
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
@@ -140,7 +140,7 @@ def test_an_engine_without_transforms_has_no_pme():
 @pytest.mark.parametrize("name", ["cutoff", "msm"])
 def test_points_are_refused_by_methods_of_maps(name):
     with pytest.raises(UsageError) as raised:
-        registry.get("method", name).plan_points(request_of(COULOMB), get_engine("cpu"))
+        registry.get("method", name).plan(replace(request_of(COULOMB), target=Points(np.zeros((1, 3)))), CPU)
     assert raised.value.parameter == "method"
 
 

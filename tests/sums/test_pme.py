@@ -65,7 +65,8 @@ def scattered(cell, count=4, spacing=0.7, shape=(8, 9, 7), seed=1):
 
 def measured(lattices, positions, charges, mesh, precision="single"):
     """Return the rms error over some lattices, and the rms potential, e/A."""
-    exact = [full_potential(at.points(), positions, charges, mesh.cell, ENGINE).reshape(at.shape) for at in lattices]
+    exact = [full_potential(at.points(), positions, charges, mesh.cell, ENGINE).values().reshape(at.shape)
+             for at in lattices]
     results = [full_map(at, positions, charges, mesh, precision) for at in lattices]
     return rms(np.subtract(results, exact)), rms(exact)
 
@@ -196,7 +197,7 @@ def random_case(cell, count=40, seed=0):
 @pytest.mark.parametrize("name", slow(SHAPES, set(SHAPES) - {"cube", "skewed", "needle"}))
 def test_periodic_is_a_gaussian_ewald_sum(name):
     points, positions, charges = random_case(SHAPES[name])
-    values = full_potential(points, positions, charges, SHAPES[name], ENGINE)
+    values = full_potential(points, positions, charges, SHAPES[name], ENGINE).values()
     assert relative_rms(values, ewald.with_field(points, positions, charges, SHAPES[name].vectors)[0]) < 2e-9
 
 
@@ -210,7 +211,7 @@ def test_madelung_constants(crystal, madelung, distance, ions):
     ions = np.array(ions)
     charges = (-1.0) ** (2 * ions).sum(1)
     cell = Cell.from_parameters(edge, edge, edge)
-    others = full_potential(np.zeros((1, 3)), ions[1:] * edge, charges[1:], cell, ENGINE)[0]
+    others = full_potential(np.zeros((1, 3)), ions[1:] * edge, charges[1:], cell, ENGINE).values()[0]
     assert (others * edge + WIGNER) * distance == pytest.approx(madelung, rel=1e-9)
 
 

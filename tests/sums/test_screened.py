@@ -7,11 +7,11 @@ import pytest
 from helpers import charges_at, relative_rms, rms
 
 from vmdpotential import potential_at
-from vmdpotential.engines import SOFT_CORE, PointSum, get_engine
+from vmdpotential.engines import SOFT_CORE, PotentialSum, get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.frames.field import Places, field_at
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
@@ -60,11 +60,10 @@ def written_out(points, cell, length, decays=20.0):
 @pytest.mark.parametrize("length", [0.8, 2.5, 7.85])
 def test_the_reference_is_the_sum_over_images(name, length):
     points = np.random.default_rng(5).random((40, 3)) * 18
-    nearest = np.empty(len(points))
-    actual = full_potential(points, POSITIONS, CHARGES, CELLS[name], ENGINE, nearest, screened(length))
+    actual = full_potential(points, POSITIONS, CHARGES, CELLS[name], ENGINE, screened(length))
     (expected, *_), least = written_out(points, CELLS[name], length)
-    assert relative_rms(actual, expected) < 1e-8
-    np.testing.assert_allclose(nearest, least)
+    assert relative_rms(actual.values(), expected) < 1e-8
+    np.testing.assert_allclose(actual.distances, least)
 
 
 @pytest.mark.slow
@@ -163,8 +162,9 @@ def system(cell, count=300):
 def by_pairs(points, ions, cell, own=False):
     """Return potential and field at points, V and V/A, of all pairs within 60 A; at atoms without their own potential.
     """
-    potential, slope = get_engine("cpu").prepare_points(PointSum(bound().truncated(60.0), cell)).at(
-        points, ions.positions, ions.charges, True)
+    result = get_engine("cpu").prepare(PotentialSum(Points(points), bound().truncated(60.0), cell, field=True)).run(
+        ions.positions, ions.charges)
+    potential, slope = result.values(), result.field().T
     if own:
         potential = potential - ions.charges * bound()(SOFT_CORE)
     return coulomb_constant("V", 298.15, 78.5) * potential, coulomb_constant("V", dielectric=78.5) * slope

@@ -58,7 +58,7 @@ def exact(system, boundary):
     atoms, (lattice, *sets) = structure(system), places(system)
     points = lattice.points(np.concatenate(sets))
     if boundary == "periodic":
-        values = full_potential(points, atoms.positions, atoms.known_charges, atoms.cell, get_engine("cpu"))
+        values = full_potential(points, atoms.positions, atoms.known_charges, atoms.cell, get_engine("cpu")).values()
     else:
         out = fmm3dpy.lfmm3d(eps=1e-9, sources=atoms.positions.T, charges=atoms.known_charges, targets=points.T, pgt=1)
         values = 4 * np.pi * out.pottarg

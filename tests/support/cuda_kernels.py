@@ -13,7 +13,7 @@ import pytest
 from helpers import EVERYTHING
 
 from vmdpotential import cache, registry
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import build, maps, radial
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import probe
@@ -25,7 +25,7 @@ LATTICE = Lattice(np.zeros(3), np.array([0.5, 0.7, 0.9]), (33, 20, 41))
 
 
 def work(bound, precision="single", lattice=LATTICE, field=False):
-    return maps.Sum(LatticeSum(lattice, bound, None, precision, field))
+    return maps.Sum(PotentialSum(lattice, bound, None, precision, field))
 
 
 def traced_on_the_host(bound, unit, real, field, r):

@@ -3,8 +3,8 @@
 import numpy as np
 from helpers import interaction
 
-from vmdpotential.engines import LatticeSum, PointSum, get_engine
-from vmdpotential.grid.lattice import Box
+from vmdpotential.engines import PotentialSum, get_engine
+from vmdpotential.grid.lattice import Box, Points
 from vmdpotential.methods import Charges, Request, accuracy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import levels
@@ -16,28 +16,31 @@ CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
 
 
 def run(engine, work, positions, charges):
-    """Return the maps of a LatticeSum."""
+    """Return the maps of a PotentialSum."""
     result = engine.prepare(work).run(positions, charges)
     return np.stack([result.values(), *result.field()]) if work.field else result.values()
 
 
-def at_points(engine, points, positions, charges, bound=None, cell=None, **options):
-    """Return the potential at points, of Coulomb unless given."""
-    return engine.prepare_points(PointSum(bound or interaction("coulomb"), cell)).at(
-        points, positions, charges, **options)[0]
+def at_points(engine, points, positions, charges, bound=None, cell=None, nearest=None):
+    """Return the potential at points, of Coulomb unless given; `nearest` is filled with distances to charges."""
+    result = engine.prepare(PotentialSum(Points(points), bound or interaction("coulomb"), cell,
+                                         distances=nearest is not None)).run(positions, charges)
+    if nearest is not None:
+        nearest[:] = result.distances
+    return result.values()
 
 
 def direct(engine, lattice, positions, charges, bound, precision="single", field=False):
-    return run(engine, LatticeSum(lattice, bound, None, precision, field), positions, charges)
+    return run(engine, PotentialSum(lattice, bound, None, precision, field), positions, charges)
 
 
 def cutoff(engine, lattice, positions, charges, bound, precision="single", cell=None, field=False):
     assert bound.cutoff is not None
-    return run(engine, LatticeSum(lattice, bound, cell, precision, field), positions, charges)
+    return run(engine, PotentialSum(lattice, bound, cell, precision, field), positions, charges)
 
 
 def by_mesh(engine, lattice, positions, charges, smooth, precision="single", field=False):
-    return run(engine, LatticeSum.split(lattice, smooth, precision, field), positions, charges)
+    return run(engine, PotentialSum.split(lattice, smooth, precision, field), positions, charges)
 
 
 by_levels = by_mesh

@@ -15,7 +15,7 @@ from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result, hidden, key, part
 
 if TYPE_CHECKING:
-    from vmdpotential.methods import Planned
+    from vmdpotential.methods import Plan
     from vmdpotential.methods.accuracy import Errors
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ def benchmark(
     request = Request(lattice, cell, maps.bind(options, cell), Charges.of(positions, charges, cell), precision,
                       sample.tolerance)
 
-    def plan_and_run() -> tuple[Planned, Errors | None]:
+    def plan_and_run() -> tuple[Plan, Errors | None]:
         chosen, within, exact = maps.choose_method(options, request, positions, charges, backend)
         plan, result, errors = run_to_tolerance(chosen, within, positions, charges, exact, backend)
         result.values()
@@ -140,7 +140,7 @@ class MapTimes(Result):
     special_limit: float | None
     errors: Errors | None = part(error="everywhere", error_away="away")
     on_device: Sequence[float] = hidden()
-    plan: Planned = hidden()
+    plan: Plan = hidden()
 
     @key
     def median(self) -> float:

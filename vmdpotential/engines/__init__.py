@@ -1,8 +1,8 @@
 """Engines: the back ends (CPU, CUDA) that compute the sums.
 
-An engine prepares a :class:`LatticeSum` once and runs it any number of times, for one structure or for each
-frame of a trajectory; it also sums at arbitrary points (:class:`Engine`). All engines, those of other packages
-included, take the same arguments and return the same results within the stated accuracy.
+An engine prepares a :class:`PotentialSum`, at the nodes of a lattice or at points, once and runs it any number of
+times, for one structure or for each frame of a trajectory. All engines, those of other packages included, take the same
+arguments and return the same results within the stated accuracy.
 
 Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant; fields are their negative gradients in
 e/A^2. An atom closer than 0.01 A to a point contributes the potential at a distance of 0.01 A, and no field.
@@ -23,19 +23,20 @@ The resulting maps are float32 in every precision.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from vmdpotential import registry
 from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
-from vmdpotential.errors import BackendError, UsageError, in_words
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.errors import BackendError, TaskError, UsageError, in_words
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
@@ -72,14 +73,15 @@ def stretch(cell: Cell, other: Cell) -> Floats | None:
 
 
 @dataclass(frozen=True, eq=False)
-class LatticeSum:
-    """A sum on a lattice: an interaction of charges and lattice points, a smooth part, or both.
+class PotentialSum:
+    """A sum at the nodes of a lattice or at points: an interaction of charges and target, a smooth part, or both.
 
     Parameters
     ----------
-    lattice : Lattice
+    target : Lattice or Points
+        Values at points are float64 in every precision.
     pairs : Bound or None
-        The interaction summed over pairs of a charge and a lattice point: those within its cutoff, or all pairs if it
+        The interaction summed over pairs of a charge and a node or point: those within its cutoff, or all pairs if it
         has none. None if there is only a smooth part.
     cell : Cell or None
         Periodic cell; images of the charges within the cutoff count. None in an open boundary.
@@ -88,15 +90,19 @@ class LatticeSum:
     field : bool
         Whether the field is summed in addition to the potential.
     smooth : Mesh, SmoothPart or None
-        The long-range part, if `pairs` is only the short-range part of the potential.
+        The long-range part, if `pairs` is only the short-range part of the potential; at points, a Mesh. In a periodic
+        cell it includes all images and, for 1/r, a neutralising background.
+    distances : bool
+        Whether distances to the nearest charge are found too (:attr:`.HostResult.distances`), for pairs at points.
     """
 
-    lattice: Lattice
+    target: Lattice | Points
     pairs: Bound | None
     cell: Cell | None = None
     precision: str = "single"
     field: bool = False
     smooth: Mesh | SmoothPart | None = None
+    distances: bool = False
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -105,12 +111,12 @@ class LatticeSum:
                              f"the sum of {self.pairs} over periodic images does not converge, as it has no cutoff")
 
     @classmethod
-    def split(cls, lattice: Lattice, smooth: Mesh | SmoothPart, precision: str = "single",
-              field: bool = False) -> LatticeSum:
-        """Return the sum of a smooth part and of the short-range pairs that complete it."""
-        return cls(lattice, smooth.short, smooth.cell, precision, field, smooth)
+    def split(cls, target: Lattice | Points, smooth: Mesh | SmoothPart, precision: str = "single", field: bool = False,
+              pairs: bool = True) -> PotentialSum:
+        """Return the sum of a smooth part and, with `pairs`, of the short-range pairs that complete it."""
+        return cls(target, smooth.short if pairs else None, smooth.cell, precision, field, smooth)
 
-    def in_cell(self, cell: Cell) -> LatticeSum:
+    def in_cell(self, cell: Cell) -> PotentialSum:
         """Return the same sum in another periodic cell, in which each node keeps its fractional coordinates.
 
         Raises
@@ -127,49 +133,24 @@ class LatticeSum:
             raise UsageError("cell", "changes its shape, not only its lengths along x, y and z: the axes of a map's "
                              "lattice would rotate with it", "use the frames' own cells one by one")
         smooth = None if self.smooth is None else self.smooth.in_cell(cell)
-        return replace(self, lattice=self.lattice.stretched(ratios), cell=cell, smooth=smooth)
+        return replace(self, target=self.lattice.stretched(ratios), cell=cell, smooth=smooth)
+
+    @property
+    def lattice(self) -> Lattice:
+        """The target, which must be a lattice."""
+        assert isinstance(self.target, Lattice)
+        return self.target
 
     @property
     def maps(self) -> int:
         """Number of maps that are summed: 1 for the potential, 4 with the field along x, y and z."""
         return 4 if self.field else 1
 
-
-@dataclass(frozen=True, eq=False)
-class PointSum:
-    """A sum at arbitrary points, in float64: an interaction of charges and points, a smooth part, or both.
-
-    Parameters
-    ----------
-    pairs : Bound or None
-        The interaction summed over pairs of a charge and a point: those within its cutoff, or all pairs if it has none.
-        None if there is only a smooth part.
-    cell : Cell or None
-        Periodic cell; all images within the cutoff count. None in an open boundary.
-    smooth : Mesh or None
-        The long-range part, if `pairs` is only the short-range part of the potential. Its error is that of the mesh.
-        In a periodic cell it includes all images and, for 1/r, a neutralising background.
-    """
-
-    pairs: Bound | None
-    cell: Cell | None = None
-    smooth: Mesh | None = None
-
-    def __post_init__(self) -> None:
-        if self.cell is not None and self.pairs is not None and self.pairs.cutoff is None:
-            raise UsageError("cell",
-                             f"the sum of {self.pairs} over periodic images does not converge, as it has no cutoff")
-
-    @classmethod
-    def split(cls, smooth: Mesh, pairs: bool = True) -> PointSum:
-        """Return the sum of a smooth part and, with `pairs`, of the short-range pairs that complete it."""
-        return cls(smooth.short if pairs else None, smooth.cell, smooth)
-
     @property
     def self_potential(self) -> float:
         """Potential of a unit charge at its own position, 1/A, to be subtracted if a charge must not act on itself."""
         pairs = 0.0 if self.pairs is None else float(self.pairs(SOFT_CORE))
-        return pairs + (0.0 if self.smooth is None else float(self.smooth.splitting.long(0.0)))
+        return pairs + (0.0 if self.smooth is None else self.smooth.self_potential)
 
     @property
     def single_image(self) -> bool:
@@ -179,34 +160,43 @@ class PointSum:
         return bool(2 * self.pairs.cutoff <= np.linalg.norm(self.cell.reduced, axis=1).min())
 
 
-class Prepared(Protocol):
-    """A lattice sum prepared on an engine: everything that does not depend on the charges is computed once."""
-
-    def run(self, positions: Floats, charges: Floats) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e; from any thread, any number of times."""
-
-    def parts(self, positions: Floats, charges: Floats, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on one part of the lattice after the other, so that only one part is in memory."""
-
-    def new_mean(self) -> Mean:
-        """Return an empty mean, to which the sums of frames can be added."""
-
-
-class PreparedPoints(Protocol):
-    """A sum at points prepared on an engine: everything that does not depend on the charges is computed once."""
+class Prepared(abc.ABC):
+    """A sum that is ready to run: everything that does not depend on the charges is computed once."""
 
     @property
     def self_potential(self) -> float:
-        """Potential of a unit charge at its own position in this sum, 1/A; its field there is zero."""
+        """Potential of a unit charge at its own position in this sum, 1/A; its field there is zero.
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
-           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3), in float64.
-
-        Pairs are exact to rounding (:data:`vmdpotential.engines.accuracy.POINTS`). In an open boundary, points and
-        charges have to be within the box that the mesh was planned for. If the sum has pairs, `nearest` (P,) is filled
-        with the distances to the nearest charge, A.
+        Raises
+        ------
+        TaskError
+            If it is not known.
         """
+        raise TaskError("the potential of a charge at its own position is not known in this sum",
+                        "use another {method}")
+
+    @abc.abstractmethod
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> Result:
+        """Return the sum for positions (N, 3), A, and charges (N,), e; from any thread, any number of times.
+
+        Parameters
+        ----------
+        positions, charges : array_like
+        target : Lattice or Points, optional
+            A part of the lattice, or other points, instead of those that the sum was prepared for. In an open
+            boundary, points and charges have to be within the box that a mesh was planned for.
+        """
+
+    def parts(self, positions: ArrayLike, charges: ArrayLike,
+              parts: Iterable[Lattice | Points]) -> Iterator[Result]:
+        """Yield the sum on one part of the target after the other, so that only one part is in memory."""
+        return (self.run(positions, charges, part) for part in parts)
+
+    def new_mean(self) -> Mean:
+        """Return an empty mean, to which the sums of frames can be added."""
+        from vmdpotential.engines.result import MeanOfResults
+
+        return MeanOfResults(self.run)
 
 
 class Engine:
@@ -313,16 +303,12 @@ class Engine:
 
         launch_team(kernel, workers, **values)
 
-    def prepare(self, work: LatticeSum) -> Prepared:
-        """Return a lattice sum, prepared to run."""
-        return get_engine("cpu").prepare(work)
-
-    def prepare_points(self, work: PointSum) -> PreparedPoints:
-        """Return a sum at points, prepared to run.
+    def prepare(self, work: PotentialSum) -> Prepared:
+        """Return a sum at the nodes of a lattice or at points, prepared to run.
 
         A sum with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
         """
-        return get_engine("cpu").prepare_points(work)
+        return get_engine("cpu").prepare(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""

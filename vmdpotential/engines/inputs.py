@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.engines import Floats, LatticeSum
+from vmdpotential.engines import Floats, PotentialSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 
@@ -33,7 +33,7 @@ def near(lattice: Lattice, reach: float, positions: Floats, charges: Floats) -> 
     return (positions, charges) if near_lattice.all() else (positions[near_lattice], charges[near_lattice])
 
 
-def in_box(work: LatticeSum, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+def in_box(work: PotentialSum, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
     """Return the charges that contribute to a sum: only those near the lattice if the smooth part has an end.
 
     Raises

@@ -1,4 +1,4 @@
-"""Results of lattice sums: maps that stay in the memory where they were computed until they are needed."""
+"""Results of sums, which stay in the memory where they were computed until they are needed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Maps = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Errors:
-    """Relative rms errors of a map.
+    """Relative rms errors of a sum.
 
     Parameters
     ----------
     everywhere : float
         Error of the potential over all points.
-    away : float
-        Error of the potential over the points away from charges.
+    away : float or None
+        Error of the potential over the points away from charges; None at points.
     field, field_away : float or None
-        The same two errors of the field; None for a map without field.
+        The same two errors of the field; None without field.
     """
 
     everywhere: float
-    away: float
+    away: float | None = None
     field: float | None = None
     field_away: float | None = None
 
@@ -41,10 +41,10 @@ class Errors:
         return float(np.max([error for error in errors if error is not None]))
 
     def __str__(self) -> str:
-        text = f"{self.everywhere:.1e} of the potential, {self.away:.1e} of it away from charges"
-        if self.field is None:
-            return text
-        return f"{text}, {self.field:.1e} of the field, {self.field_away:.1e} of it away from charges"
+        text = f"{self.everywhere:.1e} of the potential"
+        text += "" if self.away is None else f", {self.away:.1e} of it away from charges"
+        text += "" if self.field is None else f", {self.field:.1e} of the field"
+        return text + ("" if self.field_away is None else f", {self.field_away:.1e} of it away from charges")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Solvated:
 
 
 class Result(Protocol):
-    """The potential on a lattice, and the field where it was requested."""
+    """The potential at the nodes of a lattice or at points, and the field where it was requested."""
 
     @property
     def device_seconds(self) -> float | None:
@@ -88,17 +88,21 @@ class Result(Protocol):
         """What a solution around the charges adds to their energy; None without one."""
 
     @property
+    def distances(self) -> Floats | None:
+        """Distances of points to the nearest charge (P,), A; None if they were not requested."""
+
+    @property
     def extremes(self) -> tuple[float, float] | None:
         """Lowest and highest potential of a map that was written slab by slab; None for a map in memory."""
 
-    def values(self) -> Maps:
-        """Return the potential, (nx, ny, nz), e/A."""
+    def values(self) -> NDArray[Any]:
+        """Return the potential, e/A: (nx, ny, nz) float32 at nodes, (P,) float64 at points."""
 
-    def field(self) -> Maps | None:
-        """Return the field, (3, nx, ny, nz), e/A^2; None if it was not requested."""
+    def field(self) -> NDArray[Any] | None:
+        """Return the field, e/A^2: (3, nx, ny, nz) at nodes, (3, P) at points; None if it was not requested."""
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Return the maps at the lattice points of indices (M, 3): (1, M) the potential, or (4, M) with the field."""
+        """Return values at nodes of indices (M, 3), or points (M, 1): (1, M) the potential, (4, M) with the field."""
 
     def mean_squares(self) -> Floats:
         """Return the mean square of the potential (1,), or also that of the field (2,).
@@ -196,6 +200,11 @@ class UnstatedProperties:
         return None
 
     @property
+    def distances(self) -> Floats | None:
+        """None: they were not requested."""
+        return None
+
+    @property
     def extremes(self) -> tuple[float, float] | None:
         """None: the map is in memory."""
         return None
@@ -206,30 +215,45 @@ class HostResult(UnstatedProperties):
 
     Parameters
     ----------
-    maps : (1 or 4, nx, ny, nz) float32
+    maps : (1 or 4, nx, ny, nz) float32, or (1 or 4, P) float64
         Potential, or potential and field along x, y and z.
     device_seconds : float, optional
         Computing time of a GPU without transfers.
+    distances : (P,) float64, optional, A
+        Distances of points to the nearest charge.
+    errors : Errors, optional
+        If the sum itself estimates them.
     """
 
-    def __init__(self, maps: Maps, device_seconds: float | None = None) -> None:
-        self.maps, self.device_seconds = maps, device_seconds
+    def __init__(self, maps: NDArray[Any], device_seconds: float | None = None, distances: Floats | None = None,
+                 errors: Errors | None = None) -> None:
+        self.maps, self.device_seconds, self._distances, self._errors = maps, device_seconds, distances, errors
+
+    @property
+    def distances(self) -> Floats | None:
+        """Distances of points to the nearest charge, if they were requested."""
+        return self._distances
+
+    @property
+    def errors(self) -> Errors | None:
+        """The errors, if the sum itself estimates them."""
+        return self._errors
 
     def __repr__(self) -> str:
-        _, nx, ny, nz = self.maps.shape
-        return f"HostResult({nx} x {ny} x {nz} points{', with field' if len(self.maps) > 1 else ''})"
+        points = " x ".join(map(str, self.maps.shape[1:]))
+        return f"HostResult({points} points{', with field' if len(self.maps) > 1 else ''})"
 
-    def values(self) -> Maps:
+    def values(self) -> NDArray[Any]:
         """Return the potential."""
-        values: Maps = self.maps[0]
+        values: NDArray[Any] = self.maps[0]
         return values
 
-    def field(self) -> Maps | None:
+    def field(self) -> NDArray[Any] | None:
         """Return the field."""
         return self.maps[1:] if len(self.maps) > 1 else None
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Return the maps at lattice points."""
+        """Return the maps at nodes or points."""
         return self.maps[(slice(None), *indices.T)].astype(np.float64)
 
     def mean_squares(self) -> Floats:
@@ -242,12 +266,16 @@ class HostResult(UnstatedProperties):
         return HostSums()
 
 
-def _sum_of_squares(values: Maps) -> float:
-    """Return the sum of the squares, summed plane by plane with BLAS, which is fast and exact to 1e-6."""
+def _sum_of_squares(values: NDArray[Any]) -> float:
+    """Return the sum of the squares, summed plane by plane with BLAS, which is fast and exact to 1e-6.
+
+    For longer parts, BLAS would use threads of its own.
+    """
+    planes = values if values.ndim > 1 else np.array_split(values, 1 + values.size // 8192)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(sum(float(np.vdot(plane, plane)) for plane in values))
+        total = float(sum(float(np.vdot(plane, plane)) for plane in planes))
         if not 1e-20 < total < np.inf:  # squares of float32 numbers may overflow or underflow
-            total = float(sum(float(np.sum(np.square(plane, dtype=np.float64))) for plane in values))
+            total = float(sum(float(np.sum(np.square(plane, dtype=np.float64))) for plane in planes))
     return total
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, Prepared
+    from vmdpotential.engines import PotentialSum, Prepared
     from vmdpotential.grid.lattice import Box
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
@@ -59,11 +59,15 @@ class SmoothPart(Nodes, Protocol):
         """Distance from which on the smooth part is zero, A; infinite if it extends without end."""
 
     @property
+    def self_potential(self) -> float:
+        """The smooth potential of a unit charge at its own position, 1/A."""
+
+    @property
     def short(self) -> Bound:
         """The short-range pair interaction that completes the smooth part."""
 
     def in_cell(self, cell: Cell) -> SmoothPart:
         """Return the same smooth part in another periodic cell, or raise TaskError."""
 
-    def prepare(self, engine: str, work: LatticeSum) -> Prepared:
+    def prepare(self, engine: str, work: PotentialSum) -> Prepared:
         """Return a sum with this smooth part, prepared to run on the engine of this name."""

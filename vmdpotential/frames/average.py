@@ -34,7 +34,7 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_c
 from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.methods import Method, Planned, Request
+from vmdpotential.methods import Method, Plan, Request
 from vmdpotential.methods.machine import expected_seconds
 from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
@@ -66,7 +66,7 @@ class MeanMap(FrameTask):
     method : Method
     request : Request
         For the first frame's cell, or in an open boundary for the box in which the atoms should stay.
-    plan : Planned
+    plan : Plan
     engine : str
     rows : (n,) int64 or None
         Indices of the atoms whose charges make the potential; None for all.
@@ -86,7 +86,7 @@ class MeanMap(FrameTask):
     alignment: Alignment
     method: Method
     request: Request
-    plan: Planned
+    plan: Plan
     engine: str
     rows: Integers | None
     charges: Floats
@@ -141,7 +141,7 @@ class MeanMap(FrameTask):
                 "choose other {frames}; profiles, and fields at atoms or points, allow cells of any shape")
         return cell
 
-    def plan_for(self, positions: Floats, cell: Cell | None) -> tuple[Planned, int | None]:
+    def plan_for(self, positions: Floats, cell: Cell | None) -> tuple[Plan, int | None]:
         """Return the plan for a frame, and the key under which frames share it; None if it is for this frame alone."""
         planned = self.request.cell
         if planned is None:
@@ -154,7 +154,7 @@ class MeanMap(FrameTask):
             return self.plan, 0
         return self.plan.in_cell(cell), None
 
-    def _larger(self, steps: int) -> Planned:
+    def _larger(self, steps: int) -> Plan:
         """Return the plan for a box larger by some steps, with an error no larger than that measured for the first."""
         if not steps:
             return self.plan
@@ -169,7 +169,7 @@ class MeanMap(FrameTask):
         return self._plans[steps]
 
     @cached_property
-    def _plans(self) -> dict[int, Planned]:
+    def _plans(self) -> dict[int, Plan]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:

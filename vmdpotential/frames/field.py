@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
+from vmdpotential.engines import SOFT_CORE, Prepared, get_engine
+from vmdpotential.engines.result import Errors, Result
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, Cost, Needs
@@ -29,6 +30,8 @@ from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.sums import Rows, Sum
 from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
 from vmdpotential.frames.whole import rotation
+from vmdpotential.grid.lattice import Points
+from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames
 from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind, check_tolerance, choose_cell, stated_medium
 from vmdpotential.maps.interaction import medium_of_sum
@@ -36,8 +39,11 @@ from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods import PointPlan, Points, Solution
-from vmdpotential.methods.points import MEASURING, START, exact_plan, plan_points, relative, request_at, sample
+from vmdpotential.methods import Plan, Solution
+from vmdpotential.methods.accuracy import choose_rows
+from vmdpotential.methods.choice import plan_fastest
+from vmdpotential.methods.points import FIRST_ERROR, relative, request_at
+from vmdpotential.methods.reference import NEGLECTED_WAVES, exact_plan
 from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -178,7 +184,8 @@ class Fields(FrameTask):
         As in :class:`vmdpotential.frames.profile.Profiles`.
     left_out : (E, 2) int64
         Indices of sites and of the atoms that are excluded at them.
-    plan : PointPlan or None
+    interaction : Bound
+    plan : Plan or None
         None if there are no charges or no sites.
     """
 
@@ -188,7 +195,8 @@ class Fields(FrameTask):
     parts: Sequence[Integers]
     rows: Mask
     left_out: Integers
-    plan: PointPlan | None
+    interaction: Bound
+    plan: Plan | None
 
     @property
     def engine(self) -> str:
@@ -224,13 +232,15 @@ class Fields(FrameTask):
         places, direction, turn = self.places.of(positions, cell)
         parts = np.zeros((len(self.parts), len(places), 4))
         if self.plan is not None:
-            total = self.plan.prepare(places, positions, cell)
+            target = Points(places)
+            total = self.plan.prepare(target, positions, cell)
             for n, part in enumerate(self.parts):
                 atoms, charges = positions[part], self.charges[part]
-                if self.plan.whole:
+                if self.plan.needs_all_atoms:
                     atoms, charges = positions, np.zeros(len(positions))
                     charges[part] = self.charges[part]
-                parts[n, :, 0], parts[n, :, 1:] = total.at(places, atoms, charges, True)
+                result = total.run(atoms, charges, target)
+                parts[n, :, 0], parts[n, :, 1:] = result.values(), _field_of(result)
             if len(self.left_out):
                 kind = np.empty(len(positions), np.int64)
                 for n, part in enumerate(self.parts):
@@ -241,9 +251,9 @@ class Fields(FrameTask):
         return rows, direction
 
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None,
-                   plan: PointPlan, total: PreparedPoints) -> None:
+                   plan: Plan, total: Prepared) -> None:
         """Subtract the contribution of the nearest image of each excluded atom."""
-        bound, factor = plan.interaction, plan.permittivity
+        bound, factor = self.interaction, plan.permittivity
         where, atoms = self.left_out.T
         d = places[where] - positions[atoms]
         d = d if cell is None else cell.minimum_image(d)
@@ -256,12 +266,20 @@ class Fields(FrameTask):
         np.subtract.at(parts[..., 0], (kind[atoms], where), potential)
         np.subtract.at(parts[..., 1:], (kind[atoms], where), slope[:, None] * d)
 
-    def subset(self, rows: Integers, plan: PointPlan) -> Fields:
+    def subset(self, rows: Integers, plan: Plan) -> Fields:
         """Return the work for some of the sites by another plan."""
         kept = np.isin(self.left_out[:, 0], rows)
         left_out = self.left_out[kept]
         left_out[:, 0] = np.searchsorted(rows, left_out[:, 0])
         return replace(self, places=self.places.subset(rows), left_out=left_out, plan=plan)
+
+
+def _field_of(result: Result) -> Floats:
+    """Return the field at points, (P, 3) e/A^2."""
+    field = result.field()
+    assert field is not None
+    transposed: Floats = field.T
+    return transposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,18 +427,19 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")
 
-    def computes(plan: PointPlan | None) -> tuple[Fields, Arrays]:
-        work = Fields(frames, charges, places, parts, rows, left_out, plan)
+    def computes(plan: Plan | None) -> tuple[Fields, Arrays]:
+        work = Fields(frames, charges, places, parts, rows, left_out, bound, plan)
         return work, work.compute([begin])
 
     def in_solution(spacing: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame and its errors, and the largest relative error."""
         assert request.solution is not None
-        plan = plan_points(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
+        plan = plan_fastest(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
         work, result = computes(plan)
-        prepared = plan.prepare(where, begin.positions, None)
-        prepared.at(where, begin.positions, charges, True)
-        absolute = plan.measured(prepared) or (0.0, 0.0)
+        solved = plan.run(begin.positions, charges)
+        stated, squares = solved.errors or Errors(0.0), solved.mean_squares()
+        absolute = (stated.everywhere * float(np.sqrt(squares[0])),
+                    (stated.field or 0.0) * float(np.sqrt(squares[1] / 3)))
         values = np.asarray(result["values.rows"], np.float64)[0, 0]
         sizes = [float(np.sqrt(np.mean(np.square(each)))) for each in (values[:, 0], values[:, 1:])]
         sizes[1] = max(sizes[1], sizes[0] / VANISHING)
@@ -429,13 +448,12 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
 
     def attempt(error: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame, and the errors of field and potential."""
-        plan = None if nothing else plan_points(request.with_error(error), backend, method)
+        plan = None if nothing else plan_fastest(request.with_error(error), backend, method)
         work, result = computes(plan)
         if plan is None or plan.error is None:
             return Attempt((work, result, np.zeros(3)), 0.0, plan)
-        chosen = sample(len(places))
-        exactly = exact_plan(replace(request, target=Points(len(chosen), request.points.box)), backend,
-                             MEASURING * tolerance)
+        chosen = choose_rows(len(places))
+        exactly = exact_plan(replace(request, target=Points(where[chosen])), backend, NEGLECTED_WAVES * tolerance)
         exact = np.asarray(work.subset(chosen, exactly).compute([begin])["values.rows"], np.float64)[0, 0]
         values = np.asarray(result["values.rows"], np.float64)[0, 0]
         difference = exact - values[chosen]
@@ -448,7 +466,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         work, first, errors = in_solution(asked.spacing).result if asked.tolerance is None else (
             refine_to_tolerance(tolerance, asked.spacing, in_solution, BY_SPACING))
     else:
-        work, first, errors = refine_to_tolerance(tolerance, START * tolerance, attempt)
+        work, first, errors = refine_to_tolerance(tolerance, FIRST_ERROR * tolerance, attempt)
     merged = merge_blocks(work.sums(), [first]) if trajectory is None else run_task(
         work, execution, size=block_size(len(numbers), len(structure)))
     values = merged["values"].values

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from importlib import import_module
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -104,6 +105,10 @@ class Lattice:
     spacing: Floats
     shape: tuple[int, int, int]
 
+    #: Kind of a sum's target, and type of the values there.
+    kind: ClassVar[str] = "grid"
+    dtype: ClassVar[type[np.floating[Any]]] = np.float32
+
     def __post_init__(self) -> None:
         origin = np.broadcast_to(np.asarray(self.origin, np.float64), 3) + 0.0  # no -0
         spacing = np.array(np.broadcast_to(np.asarray(self.spacing, np.float64), 3))
@@ -175,6 +180,11 @@ class Lattice:
         last: Floats = self.origin + self.spacing * (np.array(self.shape) - 1)
         return last
 
+    @property
+    def box(self) -> Box:
+        """Box around the nodes."""
+        return Box.around(np.array([self.origin, self.last]))
+
     def axes(self) -> tuple[Floats, Floats, Floats]:
         """Return the x, y and z coordinates of the nodes, A."""
         x, y, z = (self.origin[d] + self.spacing[d] * np.arange(self.shape[d]) for d in range(3))
@@ -211,6 +221,41 @@ class Lattice:
         """Return the lattice of every `step`-th node along each axis, from the first."""
         nx, ny, nz = (-(-n // step) for n in self.shape)
         return Lattice(self.origin, self.spacing * step, (nx, ny, nz))
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Arbitrary points, at which values are computed.
+
+    Parameters
+    ----------
+    positions : (P, 3) float64, A
+    """
+
+    positions: Floats
+
+    #: Kind of a sum's target, and type of the values there.
+    kind: ClassVar[str] = "points"
+    dtype: ClassVar[type[np.floating[Any]]] = np.float64
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of points, (1,)."""
+        return (len(self.positions),)
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return len(self.positions)
+
+    @cached_property
+    def box(self) -> Box:
+        """Box around them."""
+        return Box.around(self.positions)
+
+    def points(self, indices: ArrayLike | None = None) -> Floats:
+        """Return positions (M, 3), A, of points with indices (M,) or (M, 1), or of all."""
+        return self.positions if indices is None else self.positions[np.ravel(indices)]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines import PointSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.errors import NoRoomError, UsageError
+from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.ions.counts import Species
 from vmdpotential.ions.ewald_pair import EwaldPair
@@ -261,10 +262,10 @@ class Candidates:
         if not len(points) or not len(around.positions):
             return np.zeros(len(points))
         request = request_at(points, around.positions, around.charges, around.cell, tolerance=self.tolerance)
-        result = sum_at(request, points, around.positions, around.charges, self.engine)
-        if result.error is not None:
-            self.error = max(result.error, self.error or 0.0)
-        return result.potential
+        _, result, errors = sum_at(request, around.positions, around.charges, self.engine)
+        if errors is not None:
+            self.error = max(errors.largest, self.error or 0.0)
+        return result.values()
 
     def remoteness(self, points: Floats) -> Floats:
         """Return the distance of points to the solute and the existing ions, A."""
@@ -368,11 +369,11 @@ class _OpenPair:
     steps = None
 
     def __init__(self, engine: Engine) -> None:
-        self._sum = engine.prepare_points(PointSum(COULOMB.bind()))
+        self._sum = engine.prepare(PotentialSum(Points(np.zeros((0, 3))), COULOMB.bind()))
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge to that at points."""
-        potential += self._sum.at(points, position[None], np.array([charge]))[0]
+        potential += self._sum.run(position[None], np.array([charge]), Points(points)).values()
 
     def pending(self, sites: Floats) -> PendingPotential | None:
         """Return None: adding a charge at once is fast enough in an open boundary."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PointSum, get_engine
+from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.errors import UsageError
+from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions, SumOptions
@@ -142,8 +143,8 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         screening.append(float(interaction[0].sum()))
         errors += desolvation[1] + 0.5 * interaction[1]
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
-    potential = get_engine(engine).prepare_points(PointSum(COULOMB.bind())).at(
-        structure.positions[b], structure.positions[a], charges[a])[0]
+    potential = get_engine(engine).prepare(PotentialSum(Points(structure.positions[b]), COULOMB.bind())).run(
+        structure.positions[a], charges[a]).values()
     solver = SumOptions(method="pb").named_method
     assert solver is not None
     permittivity = solver.parameters(parameters or {})["inside"]

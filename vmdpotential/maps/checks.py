@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from vmdpotential import registry
-from vmdpotential.engines import Engine, Floats, PointSum, get_engine
+from vmdpotential.engines import Engine, Floats, PotentialSum, get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Interaction
 from vmdpotential.maps.interaction import bind
 from vmdpotential.maps.options import SumOptions
@@ -72,7 +72,7 @@ def _check_method(backend: Engine, method: Method, lattice: Lattice, positions: 
     _, result, _ = accuracy.run_to_tolerance(method, request, positions, charges, measured, backend)
     errors = exact.errors(result)
     # rounding errors are relative to the whole potential, not to the smaller one away from atoms
-    error = errors.everywhere if method.exact else max(errors.everywhere, errors.away)
+    error = errors.everywhere if method.exact else max(errors.everywhere, errors.away or 0.0)
     rows = [(f"{label}, {request.interaction.interaction.name}", error, limit)]
     if field and errors.field is not None and errors.field_away is not None:
         error = errors.field if method.exact else max(errors.field, errors.field_away)
@@ -98,8 +98,8 @@ def _check_interaction(backend: Engine, interaction: Interaction) -> list[tuple[
     worst = 0.0
     for check in interaction.checks:
         bound = interaction.bind(**check.parameters)
-        by_engine = backend.prepare_points(PointSum(bound)).at(
-            np.array([[check.r, 0, 0]]), np.zeros((1, 3)), np.ones(1))[0]
+        by_engine = backend.prepare(PotentialSum(Points(np.array([[check.r, 0, 0]])), bound)).run(
+            np.zeros((1, 3)), np.ones(1)).values()
         scale = abs(check.value) or 1.0
         worst = max(worst, float(abs(bound(check.r) - check.value)) / scale, abs(by_engine[0] - check.value) / scale)
     return [(f"{interaction.name}, the values on its page", worst, 1e-9)]

@@ -25,7 +25,7 @@ from vmdpotential.maps.options import TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import described, in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods import Charges, Method, Planned, Request, accuracy
+from vmdpotential.methods import Charges, Method, Plan, Request, accuracy
 from vmdpotential.methods.choice import SOON
 from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.methods.slabs import Sink, by_slabs
@@ -54,7 +54,7 @@ class MapPlan:
     method : Method
     request : Request
         Request, with the box in which the atoms of an open boundary have to stay.
-    plan : Planned
+    plan : Plan
     engine : Engine
     options : MapOptions
     medium : Medium
@@ -71,7 +71,7 @@ class MapPlan:
     charges: NDArray[np.float64]
     method: Method
     request: Request
-    plan: Planned
+    plan: Plan
     engine: Engine
     options: MapOptions
     medium: Medium
@@ -91,7 +91,7 @@ class MapPlan:
 
     def run(self, positions: NDArray[np.float64],
             run: Callable[[NDArray[np.float64], NDArray[np.float64]], Result] | None = None) -> Result:
-        """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Planned.in_order`."""
+        """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Plan.in_order`."""
         return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
 
     def renewed(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:

@@ -25,17 +25,15 @@ from vmdpotential import memory, registry
 from vmdpotential.engines import (
     PRECISIONS,
     Engine,
-    LatticeSum,
-    PointSum,
+    PotentialSum,
     Prepared,
-    PreparedPoints,
     check_precision,
     get_engine,
 )
 from vmdpotential.engines.accuracy import ROUNDING
 from vmdpotential.engines.result import Mean, MeanOfResults, Result
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
-from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound, Interaction, Quantity, complete
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
@@ -111,25 +109,6 @@ class Solution:
     spacing: float = 0.5
 
 
-@dataclass(frozen=True)
-class Points:
-    """Arbitrary points as the target of a sum; their positions are passed to each run.
-
-    Parameters
-    ----------
-    count : int
-    box : Box
-        Box around them.
-    radius : float or None, A
-        The split radius, if pairs within it are summed elsewhere (:attr:`PointPlan.short`); otherwise the method
-        chooses it.
-    """
-
-    count: int
-    box: Box
-    radius: float | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Request:
     """The description of a sum.
@@ -137,7 +116,7 @@ class Request:
     Parameters
     ----------
     target : Lattice or Points
-        Nodes of a grid, or arbitrary points, for which values are float64.
+        Nodes of a grid, or arbitrary points; a plan is also valid for others within the same box.
     cell : Cell or None
         The cell of a periodic boundary; None for an open boundary.
     interaction : Bound
@@ -156,6 +135,8 @@ class Request:
         (:mod:`vmdpotential.methods.slabs`).
     solution : Solution or None
         The solution around the charges, for methods that include it.
+    radius : float or None, A
+        The split radius, if pairs within it are summed elsewhere (:attr:`Plan.short`); otherwise the method chooses it.
     """
 
     target: Lattice | Points
@@ -168,6 +149,7 @@ class Request:
     error: float = np.inf
     planes: int | None = None
     solution: Solution | None = None
+    radius: float | None = None
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -175,18 +157,12 @@ class Request:
     @property
     def at_points(self) -> bool:
         """Whether the target is arbitrary points."""
-        return isinstance(self.target, Points)
+        return self.target.kind == "points"
 
     @property
     def lattice(self) -> Lattice:
         """The target, which must be a grid."""
         assert isinstance(self.target, Lattice)
-        return self.target
-
-    @property
-    def points(self) -> Points:
-        """The target, which must be points."""
-        assert isinstance(self.target, Points)
         return self.target
 
     @property
@@ -201,9 +177,11 @@ class Request:
 
     @property
     def points_in_memory(self) -> int:
-        """Number of lattice points that are in memory at once."""
+        """Number of nodes or points that are in memory at once."""
+        if self.planes is None:
+            return self.target.size
         nx, ny, nz = self.lattice.shape
-        return nx * ny * (nz if self.planes is None else min(nz, self.planes))
+        return nx * ny * min(nz, self.planes)
 
     @property
     def relative_error(self) -> float:
@@ -250,23 +228,29 @@ class Refusal:
         return self.error(f"the method {method}: {self.reason}", self.hint)
 
 
-_NO_MAPS = Refusal("cannot compute maps", "use another {method}")
-_NO_POINTS = Refusal("only computes maps, no values at points", "use another {method}")
+#: Refusals of targets that a method does not declare.
+_REFUSED_TARGETS = {"grid": Refusal("cannot compute maps", "use another {method}"),
+                    "points": Refusal("only computes maps, no values at points", "use another {method}")}
 
 
-class Planned(abc.ABC):
-    """Interface of a method's plan of a map; :class:`Plan` is the one for sums on an engine.
+class Plan(Prepared):
+    """A sum for which every choice is made; :class:`SumPlan` is the one for sums on an engine.
 
-    Other plans inherit from this class, and declare three attributes and :meth:`run`. They can be pickled, and their
+    Other plans inherit from this class, declare four attributes, and have :meth:`run`. They can be pickled, and their
     text states what was chosen.
     """
 
     #: Name of the method.
     method: str
+    #: Name of the engine.
+    engine: str
     #: Estimated cost of a run.
     estimate: Estimate
     #: Expected rms error of the potential, e/A; None if the sum is exact to rounding.
     error: float | None
+
+    #: Whether the sum needs all atoms, because atoms without a charge also determine the shape of the molecule.
+    needs_all_atoms: ClassVar[bool] = False
 
     @property
     def concurrent(self) -> bool:
@@ -278,9 +262,32 @@ class Planned(abc.ABC):
         """The interaction as truncated by the method; None if it is summed as requested."""
         return None
 
-    @abc.abstractmethod
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e; may be called often, from any thread."""
+    @property
+    def short(self) -> Bound | None:
+        """The short-range part, which must be summed elsewhere if the request has a split radius."""
+        return None
+
+    @property
+    def permittivity(self) -> float:
+        """The permittivity of the medium over that at the charges; 1 unless a method solves for a continuum."""
+        return 1.0
+
+    def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> Prepared:
+        """Return the sum for a frame: its target, positions (N, 3), A, of all charges or parts of them, and its cell.
+
+        The same plan unless something is prepared.
+        """
+        return self
+
+    def refuse_parts(self, target: Lattice | Points | None) -> None:
+        """Raise an error if only a part of the target is asked for, for a plan that has no parts.
+
+        Raises
+        ------
+        TaskError
+        """
+        if target is not None:
+            raise TaskError(f"the method {self.method} cannot compute maps in slabs", "use another {method}")
 
     def in_order(self) -> Callable[[ArrayLike, ArrayLike], Result]:
         """Return a function that runs the plan for consecutive frames, and may start from the last result."""
@@ -290,8 +297,8 @@ class Planned(abc.ABC):
         """Return an empty mean, to which the sums of many frames can be added."""
         return MeanOfResults(self.in_order())
 
-    def in_cell(self, cell: Cell) -> Planned:
-        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.LatticeSum.in_cell`.
+    def in_cell(self, cell: Cell) -> Plan:
+        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.PotentialSum.in_cell`.
 
         Raises
         ------
@@ -301,29 +308,16 @@ class Planned(abc.ABC):
         raise TaskError(f"the method {self.method} cannot plan for a changing cell",
                         "use {method pme}, or give {cell}")
 
-    def on(self, lattice: Lattice) -> Planned:
-        """Return the same plan for a part of the lattice.
-
-        Raises
-        ------
-        TaskError
-        """
-        raise TaskError(f"the method {self.method} cannot compute maps in slabs", "use another {method}")
-
-    def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice, one after the other, so that no more than one is in memory."""
-        return (self.on(part).run(positions, charges) for part in parts)
-
 
 @dataclass(frozen=True, eq=False)
-class Plan(Planned):
-    """A lattice sum for which everything is chosen, such as engine and splitting.
+class SumPlan(Plan):
+    """A sum on an engine for which everything is chosen, such as the splitting.
 
     Parameters
     ----------
     method : str
     engine : str
-    work : LatticeSum
+    work : PotentialSum
     estimate : Estimate
     error : float or None
         Expected rms error of the potential, e/A; None if the sum is exact to rounding.
@@ -333,7 +327,7 @@ class Plan(Planned):
 
     method: str
     engine: str
-    work: LatticeSum
+    work: PotentialSum
     estimate: Estimate
     error: float | None = None
     choices: str = ""
@@ -354,82 +348,43 @@ class Plan(Planned):
         pairs = self.work.pairs
         return pairs if pairs is not None and pairs.end is not None else None
 
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> Result:
-        """Return the sum for positions (N, 3), A, and charges (N,), e."""
-        return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64))
+    @property
+    def self_potential(self) -> float:
+        """Potential of a unit charge at its own position, 1/A."""
+        return self.work.self_potential
 
-    def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice; a mesh is solved only once."""
+    def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> Prepared:
+        """Return the sum for a frame."""
+        return get_engine(self.engine).prepare(replace(self.work, target=target, cell=cell))
+
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> Result:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64), target)
+
+    def parts(self, positions: ArrayLike, charges: ArrayLike,
+              parts: Iterable[Lattice | Points]) -> Iterator[Result]:
+        """Yield the sum on parts of the target; a mesh is solved only once."""
         return self.prepared.parts(np.asarray(positions, np.float64), np.asarray(charges, np.float64), parts)
 
     def new_mean(self) -> Mean:
         """Return an empty mean, which spreads the charges of all frames to one mesh and transforms that at the end."""
         return self.prepared.new_mean()
 
-    def in_cell(self, cell: Cell) -> Plan:
-        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.LatticeSum.in_cell`."""
+    def in_cell(self, cell: Cell) -> SumPlan:
+        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.PotentialSum.in_cell`."""
         return replace(self, work=self.work.in_cell(cell))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "prepared"}
 
     def __repr__(self) -> str:
-        return f"Plan({self})"
+        return f"SumPlan({self})"
 
     def __str__(self) -> str:
-        points = " x ".join(map(str, self.work.lattice.shape))
+        points = " x ".join(map(str, self.work.target.shape))
         field = ", with field" if self.work.field else ""
         text = f"{self.method} on the {self.engine} engine, {points} points{field}, "
         text += f"{self.work.precision} precision: {self.choices or self.work.pairs}; "
-        text += self.estimate.describe(self.engine)
-        return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
-
-
-@dataclass(frozen=True, eq=False)
-class PointPlan:
-    """A sum at points for which everything is chosen, for one or many frames; this class sums pairs.
-
-    Parameters
-    ----------
-    method, engine : str
-    estimate : Estimate
-    interaction : Bound
-    error : float or None
-        Expected rms error of the potential, e/A; None if the sum is exact to rounding.
-    choices : str
-        Description of what was chosen, for reports.
-    """
-
-    method: str
-    engine: str
-    estimate: Estimate
-    interaction: Bound
-    error: float | None = None
-    choices: str = ""
-
-    #: Whether the sum needs all atoms, because atoms without a charge also determine the shape of the molecule.
-    whole: ClassVar[bool] = False
-
-    @property
-    def permittivity(self) -> float:
-        """The permittivity of the medium over that at the charges; 1 unless a method solves for a continuum."""
-        return 1.0
-
-    def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
-        """Return the rms errors of the last potential, e/A, and field, e/A^2, if a prepared sum knows them."""
-        return None
-
-    @property
-    def short(self) -> Bound | None:
-        """The short-range part, which must be summed elsewhere if the request has a split radius."""
-        return None
-
-    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
-        """Return the sum for a frame: points (P, 3) and positions (N, 3), A, or parts of them, in its cell."""
-        return get_engine(self.engine).prepare_points(PointSum(self.interaction, cell))
-
-    def __str__(self) -> str:
-        text = f"{self.method} at points on the {self.engine} engine: {self.choices or self.interaction}; "
         text += self.estimate.describe(self.engine)
         return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
 
@@ -438,7 +393,7 @@ class Method(abc.ABC):
     """A summation method, registered under its name, which declares its abilities by attributes.
 
     :meth:`estimate` quickly returns the cost of a sum, so that ``auto`` can choose the fastest registered method.
-    :meth:`plan` and :meth:`plan_points` make all choices for a sum.
+    :meth:`plan` makes all choices for a sum.
     """
 
     name: str
@@ -478,13 +433,9 @@ class Method(abc.ABC):
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return the estimated cost of a sum, or why it cannot be computed; must be fast."""
 
-    def plan(self, request: Request, engine: Engine) -> Planned:
-        """Return the plan of a map; raise an error if the sum cannot be computed."""
-        raise _NO_MAPS.as_error(self.name)
-
-    def plan_points(self, request: Request, engine: Engine) -> PointPlan:
-        """Return the plan of a sum at points; raise an error if the sum cannot be computed."""
-        raise _NO_POINTS.as_error(self.name)
+    @abc.abstractmethod
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan of a sum; raise an error if it cannot be computed."""
 
     def closed_form(self, engine: Engine) -> tuple[float, float] | None:
         """Return the relative error in a case with a closed form, and its limit, for methods that do not superpose."""
@@ -518,9 +469,8 @@ class Method(abc.ABC):
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request is not possible according to the declared abilities, or None if it is."""
         name = request.interaction.interaction.name
-        target = "points" if request.at_points else "grid"
-        if target not in self.targets:
-            return _NO_POINTS if request.at_points else _NO_MAPS
+        if request.target.kind not in self.targets:
+            return _REFUSED_TARGETS[request.target.kind]
         if request.boundary not in self.boundaries:
             return Refusal(f"cannot compute a boundary that is {request.boundary}{self.boundary_reason}",
                            f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
@@ -556,10 +506,11 @@ class Method(abc.ABC):
         return estimate
 
 
-def map_bytes(request: Request) -> int:
-    """Return the bytes of the maps, and of the atoms with sorted copies."""
+def result_bytes(request: Request) -> int:
+    """Return the bytes of the values, and of the atoms with sorted copies."""
     copies = 1 if request.planes is None else 3  # a slab, a copy in the order of the file, and one in its blocks
-    return 4 * copies * request.points_in_memory * (4 if request.field else 1) + 200 * request.charges.count
+    size = np.dtype(request.target.dtype).itemsize * (4 if request.field else 1)
+    return size * copies * request.points_in_memory + 200 * request.charges.count
 
 
 def interpolated_bytes(request: Request) -> int:
@@ -580,8 +531,9 @@ def check_memory(request: Request, estimate: Estimate, what: str = "", hint: str
     ------
     MemoryPlanError
     """
-    points = " x ".join(map(str, request.lattice.shape))
-    memory.require(estimate.bytes, f"a map of {points} points{' with its field' if request.field else ''}{what}",
+    points = " x ".join(map(str, request.target.shape))
+    sums = "values at" if request.at_points else "a map of"
+    memory.require(estimate.bytes, f"{sums} {points} points{' with its field' if request.field else ''}{what}",
                    (f"use a shorter {hint} or fewer {{atoms}}" if hint else
                     "use a larger {spacing}, less {padding} or fewer {atoms}") + slabs_hint(request))
 

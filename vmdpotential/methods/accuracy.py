@@ -1,4 +1,4 @@
-"""Measured errors of maps, by exact values at some of their points.
+"""Measured errors of sums, by exact values at some of their nodes or points.
 
 A tolerance applies to the rms error relative to the rms of the potential over all points, and to the same over the
 points farther than 2 A from every charge, where the potential is smooth and small; and, if the field is computed, to
@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, Engine, PointSum
+from vmdpotential.engines import SOFT_CORE, Engine, PotentialSum
 from vmdpotential.engines.result import Errors as Errors
 from vmdpotential.engines.result import Result
-from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Method, Planned, Request, slabs
-from vmdpotential.methods.reference import full_potential
-from vmdpotential.methods.refinement import BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
+from vmdpotential.grid.lattice import Lattice, Points
+from vmdpotential.methods import Method, Plan, Request, slabs
+from vmdpotential.methods.reference import NEGLECTED_WAVES, exact_plan, full_potential
+from vmdpotential.methods.refinement import BY_ERROR, BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
 from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
@@ -29,8 +29,8 @@ Indices = NDArray[np.int64]
 
 log = logging.getLogger(__name__)
 
-#: Number of lattice points at which a map is compared with the definition.
-POINTS = 400
+#: Numbers of nodes of a lattice and of arbitrary points at which a sum is compared with the exact one.
+POINTS, POINTS_SAMPLED = 400, 200
 
 #: Points farther than this from every charge, A, count as away from charges; if fewer than a quarter are, the farthest
 #: quarter.
@@ -56,27 +56,29 @@ STEP, CLOSE, FINER = 2e-4, 0.1, 0.05
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The exact potential at random points of a lattice, and the field if it is computed.
+    """The exact potential at random points of a lattice or of others, and the field if it is computed.
 
     Parameters
     ----------
-    indices : (M, 3) int64
-        Indices of the lattice points.
+    indices : (M, 3) or (M, 1) int64
+        Indices of the nodes or points.
     values : (1 or 4, M) float64, e/A and e/A^2
     weights : (M,) float64
-        Part of the lattice that each point represents; their sum is 1.
+        Part of the target that each point represents; their sum is 1.
     distances : (M,) float64, A
-        Distances to the nearest charge.
+        Distances of nodes to the nearest charge.
     """
 
     indices: Indices
     values: Floats
     weights: Floats
-    distances: Floats
+    distances: Floats | None = None
 
     @property
-    def away(self) -> NDArray[np.bool_]:
-        """Mask of the points away from charges, (M,)."""
+    def away(self) -> NDArray[np.bool_] | None:
+        """Mask of the nodes away from charges, (M,); None at points, whose number near charges means nothing."""
+        if self.distances is None:
+            return None
         far: NDArray[np.bool_] = self.distances > AWAY
         if 4 * far.sum() >= len(far):
             return far
@@ -93,10 +95,12 @@ class Sample:
     @property
     def target_rms(self) -> float:
         """The lesser rms of the potential of those over all points and away from charges, e/A; 0 without any."""
-        return min(filter(None, (self._rms(self.values[0]), self._rms(self.values[0], self.away))), default=0.0)
+        everywhere, away = self._rms(self.values[0]), self.away
+        return min(filter(None, (everywhere, everywhere if away is None else self._rms(self.values[0], away))),
+                   default=0.0)
 
     def errors(self, result: Result) -> Errors:
-        """Return the errors of a map.
+        """Return the errors of a result.
 
         A few points near atoms contribute most of a potential's mean square. That of all points is therefore taken
         from the map and not from the sample.
@@ -105,8 +109,8 @@ class Sample:
         rms = np.sqrt(result.mean_squares()).tolist()
         difference = values - self.values
 
-        def relative(part: slice, everywhere: float) -> tuple[float, float]:
-            return (_ratio(self._rms(difference[part]), everywhere),
+        def relative(part: slice, everywhere: float) -> tuple[float, float | None]:
+            return (_ratio(self._rms(difference[part]), everywhere), None if away is None else
                     # if there is no potential away from charges, errors are relative to that of all points
                     _ratio(self._rms(difference[part], away), self._rms(self.values[part], away) or everywhere))
 
@@ -118,11 +122,30 @@ def _ratio(error: float, rms: float) -> float:
     return float(error / rms) if rms > 0 else 0.0 if error == 0 else np.inf
 
 
+def choose_rows(count: int) -> Indices:
+    """Return the indices of the points at which the error is measured, :data:`POINTS_SAMPLED` or all, increasing."""
+    if count <= POINTS_SAMPLED:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(2009).choice(count, POINTS_SAMPLED, replace=False))
+
+
+def _sample_points(request: Request, positions: Floats, charges: Floats, engine: Engine) -> Sample:
+    """Return the exact potential at some of the points, and the field if it is requested."""
+    rows = choose_rows(request.target.size)
+    exact = exact_plan(replace(request, target=Points(request.target.points(rows))), engine,
+                       NEGLECTED_WAVES * request.tolerance).run(positions, charges)
+    values, field = exact.values(), exact.field()
+    return Sample(rows[:, None], values[None] if field is None else np.concatenate([values[None], field]),
+                  np.full(len(rows), 1 / len(rows)))
+
+
 def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = POINTS) -> Sample:
-    """Return the exact potential at random points of a lattice, and the field if it is requested.
+    """Return the exact potential at random points of a target, and the field if it is requested.
 
     Without a cutoff, it is the full potential: a direct sum, or Ewald's sum in a periodic cell.
     """
+    if request.at_points:
+        return _sample_points(request, positions, charges, engine)
     indices, weights = choose_points(request.lattice, positions, request.cell, count)
     points = request.lattice.points(indices)
     steps = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)]) if request.field else np.zeros((1, 3))
@@ -130,8 +153,9 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
     def exact(points: Floats, step: float) -> tuple[Floats, Floats]:
         """Return potential and field (1 or 4, P) at points (P, 3), and the distance to the nearest charge (P,)."""
         places = (points + step * steps[:, None]).reshape(-1, 3)
-        distances = np.empty(len(places))
-        values = _exact(request, places, positions, charges, engine, distances).reshape(len(steps), -1)
+        result = _exact(request, places, positions, charges, engine)
+        values, distances = np.asarray(result.values(), np.float64).reshape(len(steps), -1), result.distances
+        assert distances is not None
         if request.field:
             values = np.concatenate([values[:1], (values[4:] - values[1:4]) / (2 * step)])
         return values, distances[: len(points)]
@@ -156,8 +180,7 @@ def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.b
     return np.array([(abs(np.linalg.norm(positions - point, axis=1) - reach) < 1.1 * STEP).any() for point in points])
 
 
-def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine,
-           distances: Floats) -> Floats:
+def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine) -> Result:
     cell, bound = request.cell, request.interaction
     splits = long_range(bound) is not None
     if cell is not None and bound.decay is not None and bound.cutoff is None:
@@ -165,8 +188,8 @@ def _exact(request: Request, points: Floats, positions: Floats, charges: Floats,
         if not splits or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than nearest images
             bound, splits = bound.truncated(far), False
     if splits:
-        return full_potential(points, positions, charges, cell, engine, distances, bound, FINER_BY * request.tolerance)
-    return engine.prepare_points(PointSum(bound, cell)).at(points, positions, charges, False, distances)[0]
+        return full_potential(points, positions, charges, cell, engine, bound, FINER_BY * request.tolerance)
+    return engine.prepare(PotentialSum(Points(points), bound, cell, distances=True)).run(positions, charges)
 
 
 def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
@@ -331,7 +354,7 @@ def _blocks(lattice: Lattice,
 
 
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
-                     engine: Engine, sink: Sink | None = None) -> tuple[Planned, Result, Errors | None]:
+                     engine: Engine, sink: Sink | None = None) -> tuple[Plan, Result, Errors | None]:
     """Return a plan, its result, and the measured errors, which are within the tolerance.
 
     Parameters
@@ -355,7 +378,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     MemoryPlanError
         When a plan does not fit into memory.
     """
-    def attempt(error: float) -> Attempt[tuple[Planned, Result, Errors | None]]:
+    def attempt(error: float) -> Attempt[tuple[Plan, Result, Errors | None]]:
         asked = request.with_error(error)
         plan = method.plan(asked, engine)
         log.debug("%s", plan)
@@ -370,4 +393,5 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
         return Attempt((plan, result, errors), measured, plan)
 
     more = ("" if request.precision == "double" else ", {precision double}") + ", or another {method}"
-    return refine_to_tolerance(request.tolerance, request.error, attempt, BY_ERROR_OF_MAPS, more)
+    rule = BY_ERROR if request.at_points else BY_ERROR_OF_MAPS
+    return refine_to_tolerance(request.tolerance, request.error, attempt, rule, more)

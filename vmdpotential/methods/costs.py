@@ -157,7 +157,7 @@ def point_extents(request: Request) -> tuple[float, ...]:
     """Return the lengths (3,) of a mesh for points, A."""
     if request.cell is not None:
         return tuple(np.linalg.norm(request.cell.vectors, axis=1).tolist())
-    atoms, points = request.charges.box, request.points.box
+    atoms, points = request.charges.box, request.target.box
     return tuple((np.maximum(atoms.high, points.high) - np.minimum(atoms.low, points.low)).tolist())
 
 
@@ -168,8 +168,8 @@ def cheapest_at_points(request: Request, costs: PointCosts, error: float,
     None if no mesh is good enough. With a given split radius, pairs do not count, as they are summed elsewhere.
     """
     extents, periodic, charges, count = (
-        point_extents(request), request.cell is not None, request.charges, request.points.count)
-    node, radius = costs.node_periodic if periodic else costs.node_open, request.points.radius
+        point_extents(request), request.cell is not None, request.charges, request.target.size)
+    node, radius = costs.node_periodic if periodic else costs.node_open, request.radius
     density = charges.count / charges.volume
 
     def seconds(spacing: float, ratio: float, order: int) -> float:

@@ -18,9 +18,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, check_memory, map_bytes
+from vmdpotential.methods import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
 from vmdpotential.methods.costs import Size, cheapest, exponentials, parts
 from vmdpotential.methods.pme import Choice, mesh_bytes, plan_on_mesh
 from vmdpotential.splitting.mesh import Split
@@ -42,7 +42,7 @@ def pairwise(request: Request, engine: Engine) -> Estimate:
     pair = costs.plain_pair * costs.pair + costs.exponential * costs.direct * exponentials(request)
     seconds = float(fixed + (2 if request.field else 1) * pair * pairs + candidate + point)
     atoms = int(200 * request.charges.count * request.images(reach))
-    return Estimate(seconds, map_bytes(request) + atoms)
+    return Estimate(seconds, result_bytes(request) + atoms)
 
 
 def _cutoff(request: Request) -> float:
@@ -72,7 +72,7 @@ class Cutoff(Method):
         """Return the estimated cost of the sum."""
         return pairwise(request, engine)
 
-    def plan(self, request: Request, engine: Engine) -> Plan:
+    def plan(self, request: Request, engine: Engine) -> SumPlan:
         """Return the plan.
 
         Raises
@@ -86,8 +86,8 @@ class Cutoff(Method):
         images = request.images(_cutoff(request))
         check_memory(request, estimate, f" with {images * request.charges.count:.3g} periodic images of atoms"
                      if images > 1 else "", f"{{cutoff}} than {_cutoff(request):g} A")
-        work = LatticeSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
-        return Plan(self.name, engine.name, work, estimate)
+        work = PotentialSum(request.lattice, request.interaction, request.cell, request.precision, request.field)
+        return SumPlan(self.name, engine.name, work, estimate)
 
 
 class CutoffByMesh(Method):
@@ -114,7 +114,7 @@ class CutoffByMesh(Method):
         spacing, ratio, order, seconds = best
         return Estimate(seconds, mesh_bytes(request, self._size(request), spacing, ratio * spacing, order))
 
-    def plan(self, request: Request, engine: Engine) -> Plan:
+    def plan(self, request: Request, engine: Engine) -> SumPlan:
         """Return the plan; pair by pair if hardly any point is within the cutoff, so that there is no relative error.
 
         Raises
@@ -171,7 +171,7 @@ class CutoffOfTail(Method):
         """Return the estimated cost of the sum."""
         return pairwise(self._ended(request)[0], engine)
 
-    def plan(self, request: Request, engine: Engine) -> Plan:
+    def plan(self, request: Request, engine: Engine) -> SumPlan:
         """Return the plan.
 
         Raises

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, check_memory, map_bytes
+from vmdpotential.methods import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
 from vmdpotential.methods.costs import exponentials
 from vmdpotential.methods.cutoff import pairwise
 
@@ -30,7 +30,7 @@ class Direct(Method):
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request is not possible, or None if it is."""
         if request.at_points:
-            if request.points.radius is not None:
+            if request.radius is not None:
                 return Refusal("sums all pairs itself, so that none can be summed elsewhere")
             if request.cell is not None and _ended(request).cutoff is not None:
                 return None
@@ -45,35 +45,26 @@ class Direct(Method):
         costs = engine.costs
         pairs = (2 if request.field else 1) * request.lattice.size * request.charges.count
         seconds = costs.direct * (1 + costs.exponential * exponentials(request)) * pairs
-        return Estimate(costs.fixed + seconds, map_bytes(request))
+        return Estimate(costs.fixed + seconds, result_bytes(request))
 
-    def plan(self, request: Request, engine: Engine) -> Plan:
+    def plan(self, request: Request, engine: Engine) -> SumPlan:
         """Return the plan.
 
         Raises
         ------
         UsageError
-            For a periodic boundary.
+            For a periodic boundary, except at points for an interaction that ends or decays.
         MemoryPlanError
             When the map does not fit into memory.
         """
         estimate = self.require(request, engine)
-        check_memory(request, estimate)
-        work = LatticeSum(request.lattice, request.interaction, None, request.precision, request.field)
-        return Plan(self.name, engine.name, work, estimate)
-
-    def plan_points(self, request: Request, engine: Engine) -> PointPlan:
-        """Return the plan of a sum at points.
-
-        Raises
-        ------
-        UsageError
-            For a periodic boundary and an interaction that neither ends nor decays.
-        """
+        if not request.at_points:
+            check_memory(request, estimate)
         bound, length = _ended(request), request.interaction.decay
-        left_out = None if length is None or bound is request.interaction else (
+        neglected = None if length is None or bound is request.interaction else (
             PART * request.tolerance * float(np.sqrt(2 * np.pi * length)) * request.charges.density)
-        return PointPlan(self.name, engine.name, self.require(request, engine), bound, left_out)
+        work = PotentialSum(request.target, bound, request.cell, request.precision, request.field)
+        return SumPlan(self.name, engine.name, work, estimate, neglected)
 
 
 def _ended(request: Request) -> Bound:
@@ -85,7 +76,7 @@ def _ended(request: Request) -> Bound:
 
 
 def _at_points(request: Request, engine: Engine) -> Estimate:
-    costs, count, charges = engine.point_costs, request.points.count, request.charges
+    costs, count, charges = engine.point_costs, request.target.size, request.charges
     reach = _ended(request).cutoff
     pairs = (costs.pair_field if request.field else costs.pair) * count * charges.count
     if reach is not None:

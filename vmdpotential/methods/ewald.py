@@ -10,17 +10,20 @@ smooth part is a sum over a few hundred waves. Errors of maps and of values at p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE, Engine, PointSum, get_engine
+from vmdpotential.engines import Engine, PotentialSum, Prepared, get_engine
 from vmdpotential.engines.costs import PointCosts
+from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Planned, PointPlan, Request, map_bytes
+from vmdpotential.methods import Estimate, Method, Plan, Request, result_bytes
 from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
@@ -113,14 +116,19 @@ def tiling(cell: Cell, points: int, atoms: int, longest: float, band: float, cos
     return min(tilings, key=lambda each: each.seconds(band, points, atoms, costs))
 
 
-class EwaldSum:
-    """Ewald's sum in a cell; see :class:`vmdpotential.engines.PreparedPoints`.
+class EwaldSum(Prepared):
+    """Ewald's sum in a cell; see :class:`vmdpotential.engines.Prepared`.
 
     Parameters
     ----------
+    target : Lattice or Points
     tiling : Tiling
     waves : Waves
     engine : Engine
+    field : bool
+        Whether the field is summed too.
+    distances : bool
+        Whether distances to the nearest charge are found too.
     pairs : bool
         Whether pairs are summed; if not, they must be summed elsewhere.
 
@@ -130,36 +138,44 @@ class EwaldSum:
         When the waves of a very thin cell do not fit into memory.
     """
 
-    def __init__(self, tiling: Tiling, waves: Waves, engine: Engine, pairs: bool = True) -> None:
-        self.tiling, self.waves, self.engine = tiling, waves, engine
+    def __init__(self, target: Lattice | Points, tiling: Tiling, waves: Waves, engine: Engine, field: bool = False,
+                 distances: bool = False, pairs: bool = True) -> None:
+        self.target, self.tiling, self.waves, self.engine, self.field = target, tiling, waves, engine, field
+        self.distances = distances
         memory.require(64 * tiling.waves(waves.band), "the sum over waves",
                        "correct the cell if it is far too thin, or use a longer {cutoff}")
-        larger = Cell(tiling.basis * np.array(tiling.repeats)[:, None])
-        self._pairs = [(sign, engine.prepare_points(PointSum(bound, larger))) for sign, bound in waves.pairs if pairs]
-        self.self_potential = float(waves.smooth.long(0.0)) + sum(
-            sign * float(bound(SOFT_CORE)) for sign, bound in waves.pairs if pairs)
+        larger, nowhere = Cell(tiling.basis * np.array(tiling.repeats)[:, None]), Points(np.zeros((0, 3)))
+        # the first has the longest range, and gives the distances
+        self._pairs = [(sign, engine.prepare(PotentialSum(nowhere, bound, larger, "double", field,
+                                                          distances=distances and n == 0)))
+                       for n, (sign, bound) in enumerate(waves.pairs) if pairs]
+        self._self_potential = float(waves.smooth.long(0.0)) + sum(sign * each.self_potential
+                                                                   for sign, each in self._pairs)
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
-           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at points (P, 3)."""
-        points = np.asarray(points, np.float64).reshape(-1, 3)
-        tiling, basis = self.tiling, self.tiling.basis
-        result = self._smooth(points, positions, charges, field)
-        values = result[0]
-        slope = -(result[1:].T @ np.linalg.inv(basis).T) if field else None
-        least, distances = np.full(len(points), np.inf), np.empty(len(points))
+    @property
+    def self_potential(self) -> float:
+        """Potential of a unit charge at its own position, 1/A."""
+        return self._self_potential
+
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        positions, charges = charges_and_positions(positions, charges)
+        target = target or self.target
+        points, tiling, basis = Points(target.points()), self.tiling, self.tiling.basis
+        values = self._smooth(points.positions, positions, charges, self.field)
+        if self.field:
+            values[1:] = -(np.linalg.inv(basis) @ values[1:])
+        nearest = np.full(points.size, np.inf) if self.distances else None
         for shift in np.indices(tiling.repeats).reshape(3, -1).T @ basis:
-            for n, (sign, pairs) in enumerate(self._pairs):  # the first has the longest range, and gives the distances
-                potential, near = pairs.at(points, positions + shift, charges, field,
-                                           distances if n == 0 and nearest is not None else None)
-                values += sign * potential
-                if slope is not None and near is not None:
-                    slope += sign * near
-            np.minimum(least, distances, out=least)
-        if nearest is not None:
-            nearest[:] = least
-        values -= charges.sum() / abs(np.linalg.det(basis)) * self.waves.background
-        return values, slope
+            for sign, pairs in self._pairs:
+                near = pairs.run(positions + shift, charges, points)
+                values[0] += sign * near.values()
+                if (slope := near.field()) is not None:
+                    values[1:] += sign * slope
+                if nearest is not None and near.distances is not None:
+                    np.minimum(nearest, near.distances, out=nearest)
+        values[0] -= charges.sum() / abs(np.linalg.det(basis)) * self.waves.background
+        return HostResult(values.reshape(-1, *target.shape).astype(target.dtype), distances=nearest)
 
     def _smooth(self, points: Floats, positions: Floats, charges: Floats, field: bool) -> Floats:
         """Return the sum over waves at points, (1, P) e/A.
@@ -198,13 +214,14 @@ class EwaldSum:
         return result
 
 
-def ewald_sum(bound: Bound, cell: Cell, points: int, atoms: int, engine: Engine,
-              accuracy: float = ACCURACY) -> EwaldSum:
-    """Return Ewald's sum of an interaction that declares a splitting, for given numbers of points and atoms."""
+def ewald_sum(bound: Bound, cell: Cell, target: Lattice | Points, atoms: int, engine: Engine,
+              accuracy: float = ACCURACY, field: bool = False, distances: bool = False) -> EwaldSum:
+    """Return Ewald's sum of an interaction that declares a splitting, for a number of atoms."""
     split = long_range(bound)
     assert split is not None
-    fastest, band = _fastest(split, cell, points, atoms, engine, accuracy)
-    return EwaldSum(fastest, split.waves(Splitting(fastest.radius, _prolate(band)), band), engine)
+    fastest, band = _fastest(split, cell, target.size, atoms, engine, accuracy)
+    waves = split.waves(Splitting(fastest.radius, _prolate(band)), band)
+    return EwaldSum(target, fastest, waves, engine, field, distances)
 
 
 def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engine,
@@ -214,60 +231,50 @@ def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engi
 
 
 @dataclass(frozen=True, eq=False)
-class EwaldPlan(PointPlan):
-    """Ewald's sum at points; with a given split radius, the waves alone.
+class EwaldPlan(Plan):
+    """Ewald's sum; at points with a given split radius, the waves alone.
 
     Parameters
     ----------
-    radius : float or None, A
-        The split radius, if the pairs within it are summed elsewhere.
+    request : Request
+    engine : str
+    estimate : Estimate
     accuracy : float
         The neglected waves relative to the rms potential, if there is no given radius.
     """
 
-    radius: float | None = None
+    request: Request
+    engine: str
+    estimate: Estimate
     accuracy: float = ACCURACY
+    method: str = dataclass_field(default="ewald", init=False)
+    error: float | None = dataclass_field(default=None, init=False)
 
     @property
     def short(self) -> Bound | None:
         """The short-range part, if it must be summed elsewhere."""
-        return None if self.radius is None else self._splitting(self.radius).short()
+        return None if self.request.radius is None else self._splitting(self.request.radius).short()
 
     def _splitting(self, radius: float) -> Splitting:
         return Splitting(radius, _prolate(band_limit(ACCURACY)))
 
-    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> EwaldSum:
+    def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> EwaldSum:
         """Return the sum for a frame."""
-        engine = get_engine(self.engine)
+        engine, request = get_engine(self.engine), self.request
         assert cell is not None
-        if self.radius is None:
-            return ewald_sum(self.interaction, cell, len(points), len(positions), engine, self.accuracy)
-        split = long_range(self.interaction)
+        if request.radius is None:
+            return ewald_sum(request.interaction, cell, target, len(positions), engine, self.accuracy, request.field)
+        split = long_range(request.interaction)
         assert split is not None
         basis = cell.vectors if cell.orthogonal else cell.reduced
-        return EwaldSum(Tiling(basis, (1, 1, 1), self.radius),
-                        split.waves(self._splitting(self.radius), band_limit(ACCURACY)), engine, pairs=False)
+        return EwaldSum(target, Tiling(basis, (1, 1, 1), request.radius),
+                        split.waves(self._splitting(request.radius), band_limit(ACCURACY)), engine, request.field,
+                        pairs=False)
 
-
-@dataclass(frozen=True, eq=False)
-class EwaldMap(Planned):
-    """Ewald's sum at the nodes of a grid; see :class:`vmdpotential.methods.Planned`."""
-
-    request: Request
-    engine: str
-    estimate: Estimate
-    method: str = "ewald"
-    error: None = None
-
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> HostResult:
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:
         """Return the sum for positions (N, 3), A, and charges (N,), e."""
-        request, atoms = self.request, np.asarray(positions, np.float64).reshape(-1, 3)
-        assert request.cell is not None
-        lattice = request.lattice
-        total = ewald_sum(request.interaction, request.cell, lattice.size, len(atoms), get_engine(self.engine))
-        values, field = total.at(lattice.points(), atoms, np.asarray(charges, np.float64), request.field)
-        maps = values[None] if field is None else np.concatenate([values[None], field.T])
-        return HostResult(maps.reshape(-1, *lattice.shape).astype(np.float32))
+        positions = np.asarray(positions, np.float64).reshape(-1, 3)
+        return self.prepare(target or self.request.target, positions, self.request.cell).run(positions, charges)
 
     def __str__(self) -> str:
         return f"ewald on the {self.engine} engine; {self.estimate.describe(self.engine)}"
@@ -288,36 +295,24 @@ class Ewald(Method):
         cell, split = request.cell, long_range(request.interaction)
         assert cell is not None
         assert split is not None
-        count, atoms = request.points.count if request.at_points else request.lattice.size, request.charges.count
-        radius = request.points.radius if request.at_points else None
+        count, atoms, radius = request.target.size, request.charges.count, request.radius
         fastest, band = _fastest(split, cell, count, atoms, engine)
         if radius is not None:
             fastest = Tiling(fastest.basis, (1, 1, 1), radius)
         seconds = (2 if request.field else 1) * fastest.seconds(band, count, atoms, engine.point_costs, radius is None)
         needed = 64 * fastest.waves(band / fastest.radius) + (
-            40 * count if request.at_points else 12 * map_bytes(request))
+            40 * count if request.at_points else 12 * result_bytes(request))
         return Estimate(seconds, needed)
 
-    def plan(self, request: Request, engine: Engine) -> EwaldMap:
-        """Return the plan of a map.
+    def plan(self, request: Request, engine: Engine) -> EwaldPlan:
+        """Return the plan.
 
         Raises
         ------
         UsageError
             For an open boundary, or an interaction without a splitting.
         """
-        return EwaldMap(request, engine.name, self.require(request, engine))
-
-    def plan_points(self, request: Request, engine: Engine) -> EwaldPlan:
-        """Return the plan of a sum at points.
-
-        Raises
-        ------
-        UsageError
-            For an open boundary, or an interaction without a splitting.
-        """
-        return EwaldPlan(self.name, engine.name, self.require(request, engine), request.interaction,
-                         radius=request.points.radius)
+        return EwaldPlan(request, engine.name, self.require(request, engine))
 
 
 METHOD = Ewald()

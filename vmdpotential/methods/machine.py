@@ -19,7 +19,7 @@ import numpy as np
 
 from vmdpotential import __version__, progress, registry
 from vmdpotential import cache as disk
-from vmdpotential.engines import Engine, LatticeSum
+from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -100,10 +100,10 @@ def measure(engine: Engine) -> float:
     positions, charges = random.uniform(0, EDGE, (CHARGES, 3)), random.normal(size=CHARGES)
     size = Size(CHARGES, lattice.size, SPACING, CHARGES / EDGE**3, (EDGE,) * 3, True)
     if engine.has_transforms:
-        work = LatticeSum.split(lattice, over_cell(cell, MESH, ORDER, RATIO))
+        work = PotentialSum.split(lattice, over_cell(cell, MESH, ORDER, RATIO))
         expected = seconds(size, engine.costs, MESH, MESH * RATIO, ORDER)
     else:
-        work = LatticeSum(lattice, COULOMB.bind())
+        work = PotentialSum(lattice, COULOMB.bind())
         expected = engine.costs.fixed + engine.costs.direct * CHARGES * lattice.size
     # of one thread that shares the cores with other programs, the time that it has a core
     clock, times = time.perf_counter if engine.bindings() else time.process_time, []

@@ -18,19 +18,18 @@ from vmdpotential import memory
 from vmdpotential.continuum.equation import Known, enclosing
 from vmdpotential.continuum.ions import ions_of, named, neutral
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
-from vmdpotential.engines import SOFT_CORE, Engine, PreparedPoints, get_engine
+from vmdpotential.engines import SOFT_CORE, Engine, get_engine
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult, Solvated
 from vmdpotential.errors import MemoryPlanError, UsageError
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Charges, Estimate, Method, Planned, PointPlan, Refusal, Request, Solution, map_bytes
+from vmdpotential.methods import Charges, Estimate, Method, Plan, Refusal, Request, Solution, result_bytes
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.pb_errors import ReactionErrors
 from vmdpotential.methods.pb_solution import FREE, NodePotential, TwoLattices, around, described
-from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import MAX_SALT, coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -71,14 +70,9 @@ class ContinuumResult(HostResult):
 
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
                  reaction_errors: ReactionErrors, ions: tuple[float, float]) -> None:
-        super().__init__(maps)
-        self._errors, self.charges, self.reaction, self._reaction_errors = errors, charges, reaction, reaction_errors
+        super().__init__(maps, errors=errors)
+        self.charges, self.reaction, self._reaction_errors = charges, reaction, reaction_errors
         self._ions = ions
-
-    @property
-    def errors(self) -> Errors:
-        """Outside of the molecule, and at its surface."""
-        return self._errors
 
     @property
     def energies(self) -> Floats:
@@ -95,8 +89,8 @@ class ContinuumResult(HostResult):
 
 
 @dataclass(frozen=True, eq=False)
-class PbPlan(Planned):
-    """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Planned`."""
+class PbPlan(Plan):
+    """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Plan`."""
 
     request: Request
     solution: Solution
@@ -109,7 +103,7 @@ class PbPlan(Planned):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_total", NodePotential(self.engine))
 
-    def run(self, positions: ArrayLike, charges: ArrayLike) -> ContinuumResult:
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> ContinuumResult:
         """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
 
         Raises
@@ -117,6 +111,7 @@ class PbPlan(Planned):
         TaskError
             When the solution does not converge.
         """
+        self.refuse_parts(target)
         return self.follow(positions, charges, None)[0]
 
     def follow(self, positions: ArrayLike, charges: ArrayLike,
@@ -162,73 +157,57 @@ class Frames:
 
 
 @dataclass(frozen=True, eq=False)
-class PbPointPlan(PointPlan):
-    """The potential of a molecule in a continuum at points; see :class:`vmdpotential.methods.PointPlan`.
+class PbPointPlan(Plan):
+    """The potential of a molecule in a continuum at points; see :class:`vmdpotential.methods.Plan`."""
 
-    Parameters
-    ----------
-    solution : Solution
-        Of all atoms, in their order.
-    """
+    request: Request
+    solution: Solution
+    engine: str
+    estimate: Estimate
+    method: str = field(default="pb", init=False)
+    error: float | None = field(default=None, init=False)  # known when it is solved
+    _total: NodePotential = field(init=False, repr=False)
+    needs_all_atoms: ClassVar[bool] = True
 
-    solution: Solution | None = None
-    whole: ClassVar[bool] = True
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_total", NodePotential(self.engine))
 
     @property
     def permittivity(self) -> float:
         """The permittivity of the solvent over that of the molecule."""
-        assert self.solution is not None
         return self.solution.dielectric / self.solution.values["inside"]
-
-    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> ContinuumPoints:
-        """Return the sum for a frame, which solves the equation for the charges of all of its atoms."""
-        assert self.solution is not None
-        return ContinuumPoints(self.solution, get_engine(self.engine))
-
-    def measured(self, prepared: PreparedPoints) -> tuple[float, float] | None:
-        """Return the rms errors of potential, e/A, and field, e/A^2, of the last values of a prepared sum."""
-        return prepared.errors if isinstance(prepared, ContinuumPoints) else None
-
-
-class ContinuumPoints:
-    """Values at points in a continuum; see :class:`vmdpotential.engines.PreparedPoints`.
-
-    Parameters
-    ----------
-    solution : Solution
-    engine : Engine
-    """
-
-    def __init__(self, solution: Solution, engine: Engine) -> None:
-        self._solution, self._engine, self._total = solution, engine, NodePotential(engine.name)
-        #: Rms errors of the last potential, e/A, and field, e/A^2, from two lattices.
-        self.errors = (0.0, 0.0)
 
     @property
     def self_potential(self) -> float:
         """Potential of a unit charge at its own position without the response of the water, 1/A."""
-        return self._solution.dielectric / self._solution.values["inside"] / SOFT_CORE
+        return self.permittivity / SOFT_CORE
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
-           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return potential (P,), e/A, and field (P, 3), e/A^2, of charges (N,) in the solvent's permittivity.
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:
+        """Return potential, e/A, and field, e/A^2, of charges (N,) in the solvent's permittivity, with their errors.
 
         Raises
         ------
         TaskError
             When the solution does not converge.
         """
-        solution = self._solution
+        solution, points = self.solution, (target or self.request.target).points()
+        positions, charges = charges_and_positions(positions, charges)
+        maps = 4 if self.request.field else 1
         if not charges.any():
-            return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
+            return HostResult(np.zeros((maps, len(points))))
         counted = (solution.radii > 0) | (charges != 0)
         continuum = described(replace(solution, radii=solution.radii[counted]), positions[counted], charges[counted])
-        solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING), self._engine,
-                             self._total)
+        solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING),
+                             get_engine(self.engine), self._total)
         values, slope, *errors = solved.at(points)
+        sizes = [float(np.sqrt(np.mean(each**2))) for each in (values, slope)]
+        relative = [error / size if size > 0 else 0.0 for error, size in zip(errors, sizes, strict=True)]
         factor = solution.dielectric / continuum.constant
-        self.errors = (factor * errors[0], factor * errors[1])
-        return factor * values, factor * slope if field else None
+        return HostResult(factor * np.concatenate([values[None], slope.T])[:maps],
+                          errors=Errors(relative[0], field=relative[1] if maps > 1 else None))
+
+    def __str__(self) -> str:
+        return (f"pb at points, a lattice of {self.solution.spacing:g} A; {self.estimate.describe(self.engine)}")
 
 
 class ContinuumMethod(Method):
@@ -331,7 +310,7 @@ class PoissonBoltzmann(ContinuumMethod):
             return Refusal(f"{memory.size(needed)} are needed for the surroundings of an atom with a radius of "
                            f"{largest:g} A, and {memory.size(memory.limit())} are available",
                            "correct the radii, or use a larger {spacing}", MemoryPlanError)
-        maps = 200 * request.points.count if request.at_points else map_bytes(request)
+        maps = 200 * request.target.size if request.at_points else result_bytes(request)
         taken = maps + BYTES * (nodes + max(0, coarse - max(FREE, nodes))) + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
             return _too_large(lattice, request.charges.count, taken)
@@ -339,7 +318,7 @@ class PoissonBoltzmann(ContinuumMethod):
         return Estimate(costs.fixed + steps * costs.continuum_node * nodes
                         + costs.continuum_atom * request.charges.count, taken)
 
-    def plan(self, request: Request, engine: Engine) -> PbPlan:
+    def plan(self, request: Request, engine: Engine) -> PbPlan | PbPointPlan:
         """Return the plan.
 
         Raises
@@ -351,22 +330,8 @@ class PoissonBoltzmann(ContinuumMethod):
         """
         estimate = self.require(request, engine)
         assert request.solution is not None
-        return PbPlan(request, request.solution, engine.name, estimate)
-
-    def plan_points(self, request: Request, engine: Engine) -> PbPointPlan:
-        """Return the plan of values at points.
-
-        Raises
-        ------
-        UsageError
-            For what the method cannot do.
-        MemoryPlanError
-            When the lattices do not fit into memory.
-        """
-        estimate = self.require(request, engine)
-        assert request.solution is not None
-        return PbPointPlan(self.name, engine.name, estimate, request.interaction, None,
-                           f"a lattice of {request.solution.spacing:g} A", request.solution)
+        kind = PbPointPlan if request.at_points else PbPlan
+        return kind(request, request.solution, engine.name, estimate)
 
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""

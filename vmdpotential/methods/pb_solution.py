@@ -23,9 +23,10 @@ from vmdpotential.continuum.interpolation import Smooth
 from vmdpotential.continuum.ions import ions_of, strength
 from vmdpotential.continuum.jump import NEAR_COARSE
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
-from vmdpotential.engines import Engine, PointSum, get_engine
+from vmdpotential.engines import Engine, PotentialSum, get_engine
+from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Lattice, Points, bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.kernels.launch import call
@@ -33,10 +34,10 @@ from vmdpotential.methods import Charges, Method, Request, Solution
 from vmdpotential.methods.accuracy import Errors, run_to_tolerance
 from vmdpotential.methods.choice import fastest
 from vmdpotential.methods.pb_errors import ReactionErrors
-from vmdpotential.methods.points import PointValues, request_at, sum_at
+from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 #: The coarse lattice reaches this far beyond the molecule, A.
 BEYOND = 16.0
@@ -111,11 +112,11 @@ SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
 COMPARED, STEP = 2000, 0.01
 
 
-def _beside(method: Callable[..., Result]) -> Callable[..., Result]:
+def _beside(method: Callable[..., T]) -> Callable[..., T]:
     """Return a method of :class:`TwoLattices` that computes on the GPU where its arrays are."""
 
     @wraps(method)
-    def result(self: TwoLattices, *arguments: Any) -> Result:
+    def result(self: TwoLattices, *arguments: Any) -> T:
         with self.engine.room(0, self.fine.unknown):
             return method(self, *arguments)
 
@@ -374,13 +375,13 @@ class TwoLattices:
         c = self.continuum
         factor, charged = c.constant / c.inside, c.charges != 0
         if len(points) * int(charged.sum()) < PAIRS:
-            potential, field = self.engine.prepare_points(PointSum(COULOMB.bind())).at(
-                points, c.positions[charged], c.charges[charged], True)
+            sums = self.engine.prepare(PotentialSum(Points(points), COULOMB.bind(), field=True)).run(
+                c.positions[charged], c.charges[charged])
         else:
             sums = _sum(self.engine, points, c.positions, c.charges, True)
-            potential, field = sums.potential, sums.field
+        field = sums.field()
         assert field is not None
-        return factor * potential, factor * field
+        return factor * sums.values(), factor * field.T
 
     def _far_field(self, points: Floats) -> Floats:
         """Return the potential (P,), kT/e, at points far from the molecule."""
@@ -469,12 +470,12 @@ def _screened(continuum: Continuum, engine: Engine, points: Floats, positions: F
         return continuum.constant * layers.potential(layers.slab_of(continuum), points, positions, charges, apart)
     bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
     if len(points) * len(charges) < PAIRS:
-        values = engine.prepare_points(PointSum(bound)).at(points, positions, charges)[0]
+        values = engine.prepare(PotentialSum(Points(points), bound)).run(positions, charges).values()
     else:
         if continuum.kappa > 0:
             bound = bound.truncated(BEYOND + DECAYED / continuum.kappa)
-        values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), points, positions,
-                        charges, engine).potential
+        values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), positions, charges,
+                        engine)[1].values()
     return continuum.constant / continuum.outside * values
 
 
@@ -572,9 +573,9 @@ def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats,
     return lattice.points(np.stack(nodes, 1)), sums[nodes]
 
 
-def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> PointValues:
-    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE, field=field), points, positions,
-                  charges, engine)
+def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> Result:
+    return sum_at(request_at(points, positions, charges, None, tolerance=TOLERANCE, field=field), positions, charges,
+                  engine)[1]
 
 
 class NodePotential:

@@ -21,14 +21,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, LatticeSum, PointSum, PreparedPoints, get_engine
+from vmdpotential.engines import Engine, PotentialSum, Prepared, get_engine
+from vmdpotential.engines.result import Result
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Plan, PointPlan, Refusal, Request, interpolated_bytes, slabs_hint
+from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.methods.costs import Size, cheapest, cheapest_at_points, cheapest_smeared, point_extents
 from vmdpotential.methods.costs import transform as _transform
 from vmdpotential.molecule.cell import Cell, same_cell
@@ -67,11 +68,11 @@ class Pme(Method):
         spacing, ratio, order, seconds = best
         if request.at_points:
             nodes = np.prod(_transform(point_extents(request), spacing, order, request.cell is not None))
-            return Estimate(seconds, int(30 * nodes) + 200 * (request.charges.count + request.points.count))
+            return Estimate(seconds, int(30 * nodes) + 200 * (request.charges.count + request.target.size))
         return Estimate(seconds, mesh_bytes(request, Size.of(request), spacing, ratio * spacing, order))
 
-    def plan(self, request: Request, engine: Engine) -> Plan:
-        """Return the plan.
+    def plan(self, request: Request, engine: Engine) -> SumPlan | MeshPlan:
+        """Return the plan; values at points are in double precision.
 
         Raises
         ------
@@ -83,26 +84,13 @@ class Pme(Method):
         estimate = self.require(request, engine)
         best, split = _choose(request, engine), _split(request)
         assert best is not None
-        hint = "{tolerance} or {spacing}" if split.width is None else "{smear}"
-        return plan_on_mesh(self.name, request, engine, estimate, best, hint, split.mesh)
-
-    def plan_points(self, request: Request, engine: Engine) -> MeshPlan:
-        """Return the plan of a sum at points, in double precision.
-
-        Raises
-        ------
-        TaskError
-            When no mesh keeps the tolerance.
-        """
-        estimate = self.require(request, engine)
-        best = _choose(request, engine)
-        assert best is not None
+        if not request.at_points:
+            hint = "{tolerance} or {spacing}" if split.width is None else "{smear}"
+            return plan_on_mesh(self.name, request, engine, estimate, best, hint, split.mesh)
         spacing, ratio, order, _ = best
-        splitting, error = _split(request).mesh(request.points.radius or ratio * spacing, spacing, order)
-        return MeshPlan(
-            self.name, engine.name, estimate, request.interaction, error * request.charges.density,
-            f"mesh {spacing:.3g} A apart, B-splines of order {order}, pairs within {splitting.radius:.3g} A",
-            spacing, order, splitting, request.points.radius is None)
+        splitting, error = split.mesh(request.radius or ratio * spacing, spacing, order)
+        return MeshPlan(request, self.name, engine.name, estimate, error * request.charges.density, spacing, order,
+                        splitting)
 
 
 def _split(request: Request) -> LongRange:
@@ -123,34 +111,45 @@ def _choose(request: Request, engine: Engine) -> Choice | None:
 
 
 @dataclass(frozen=True, eq=False)
-class MeshPlan(PointPlan):
-    """A mesh sum at points, with the same splitting for all frames.
+class MeshPlan(Plan):
+    """A mesh sum at points, with the same splitting for all frames and a mesh for each cell.
 
     Parameters
     ----------
+    request : Request
+    method, engine : str
+    estimate : Estimate
+    error : float, e/A
     spacing : float, A
         Greatest spacing of the mesh, which depends on the cell of each frame.
     order : int
         Order of its B-splines.
     splitting : Smooth
-    pairs : bool
-        Whether pairs are summed; if not, they must be summed elsewhere.
     """
 
-    spacing: float = 0.0
-    order: int = 0
-    splitting: Smooth | None = None
-    pairs: bool = True
+    request: Request
+    method: str
+    engine: str
+    estimate: Estimate
+    error: float
+    spacing: float
+    order: int
+    splitting: Smooth
     #: The last periodic cell and its sum, in one attribute, as frames may be prepared by several threads.
-    _last: tuple[Cell, PreparedPoints] | None = field(default=None, init=False, repr=False)
+    _last: tuple[Cell, Prepared] | None = field(default=None, init=False, repr=False)
 
     @property
     def short(self) -> Bound | None:
         """The short-range part, if it must be summed elsewhere."""
-        return None if self.pairs or self.splitting is None else self.splitting.short()
+        return None if self.request.radius is None else self.splitting.short()
 
-    def prepare(self, points: Floats, positions: Floats, cell: Cell | None) -> PreparedPoints:
-        """Return the sum for a frame; the last one is used again if the cell is the same.
+    def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> Result:
+        """Return the sum at the points of the request, or at others in the same cell."""
+        target, positions = target or self.request.target, np.asarray(positions, np.float64)
+        return self.prepare(target, positions, self.request.cell).run(positions, charges, target)
+
+    def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> Prepared:
+        """Return the sum for a frame; the last one is used again, for any points, if the cell is the same.
 
         Raises
         ------
@@ -160,22 +159,21 @@ class MeshPlan(PointPlan):
         last = self._last
         if last is not None and same_cell(last[0], cell):
             return last[1]
+        points = target.points()
         nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
         memory.require(int(30 * nodes + 200 * (len(positions) + len(points))), f"a mesh of {nodes:.3g} points",
                        "use a larger {tolerance}, or correct atoms and points that are far away")
-        ready = get_engine(self.engine).prepare_points(PointSum.split(self._mesh(points, positions, cell), self.pairs))
+        ready = get_engine(self.engine).prepare(PotentialSum.split(
+            target, self._mesh(points, positions, cell), "double", self.request.field, self.request.radius is None))
         if cell is not None:
             object.__setattr__(self, "_last", (cell, ready))
         return ready
 
     def _mesh(self, points: Floats, positions: Floats, cell: Cell | None) -> Mesh:
-        splitting = self.splitting
-        assert splitting is not None
-
         def split(*_: float) -> tuple[Smooth, float]:
-            return splitting, 0.0
+            return self.splitting, 0.0
 
-        ratio = splitting.radius / self.spacing
+        ratio = self.splitting.radius / self.spacing
         if cell is not None:
             return over_cell(cell, self.spacing, self.order, ratio, split)
         nx, ny, nz = (int(n) + 1 for n in np.ceil(np.ptp(points, axis=0) / self.spacing))
@@ -184,6 +182,11 @@ class MeshPlan(PointPlan):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": None}
+
+    def __str__(self) -> str:
+        return (f"{self.method} at points on the {self.engine} engine: mesh {self.spacing:.3g} A apart, B-splines of "
+                f"order {self.order}, pairs within {self.splitting.radius:.3g} A; "
+                f"{self.estimate.describe(self.engine)}, expected error {self.error:.1e} e/A")
 
 
 def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float]:
@@ -241,13 +244,13 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: 
 
 
 def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: Choice, hint: str,
-                 split: Split) -> Plan:
+                 split: Split) -> SumPlan:
     """Return the plan of a sum on the chosen mesh; `hint` and `split` are those of :func:`make_mesh`."""
     spacing, ratio, order, _ = best
     mesh = make_mesh(request, spacing, ratio, order, hint, split)
-    work = LatticeSum.split(request.lattice, mesh, request.precision, request.field)
+    work = PotentialSum.split(request.lattice, mesh, request.precision, request.field)
     error = split(ratio * spacing, spacing, order)[1] * request.charges.density
-    return Plan(method, engine.name, work, estimate, error, _choices_of(mesh))
+    return SumPlan(method, engine.name, work, estimate, error, _choices_of(mesh))
 
 
 def _choices_of(mesh: Mesh) -> str:

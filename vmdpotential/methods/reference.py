@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, Engine, PointSum
+from vmdpotential.engines import SOFT_CORE, Engine, PotentialSum
+from vmdpotential.engines.result import Result
+from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound, coulomb
+from vmdpotential.methods import Plan, Request, direct, ewald
 from vmdpotential.methods.ewald import ACCURACY, ewald_sum
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.splitting.long_range import long_range
 
 Floats = NDArray[np.float64]
 
+#: Neglected part of the sum over waves against which errors at points are measured, divided by the tolerance.
+NEGLECTED_WAVES = 1e-2
+
+#: Tolerance of an exact sum over pairs of a decaying interaction, divided by that of the request.
+FINER_BY = 1e-3
+
 
 def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
-                   nearest: Floats | None = None, interaction: Bound | None = None,
-                   accuracy: float = ACCURACY) -> Floats:
+                   interaction: Bound | None = None, accuracy: float = ACCURACY) -> Result:
     """Return the potential of all atoms, and of all their periodic images, at points.
 
     Parameters
@@ -26,8 +37,6 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     cell : Cell or None
         The cell of a periodic boundary; None for an open one.
     engine : Engine
-    nearest : (P,) float64, optional
-        Filled with the distances to the nearest atom, A.
     interaction : Bound, optional
         An interaction that declares a splitting; coulomb unless given.
     accuracy : float
@@ -35,8 +44,9 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
 
     Returns
     -------
-    (P,) float64, e/A
-        Atoms nearer than 0.01 A contribute as at that distance.
+    Result
+        The potential at the points, and the distances to the nearest atom. Atoms nearer than 0.01 A contribute as at
+        that distance.
 
     Raises
     ------
@@ -45,9 +55,44 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     """
     bound = interaction or coulomb.INTERACTION.bind()
     if cell is None:
-        return engine.prepare_points(PointSum(bound)).at(points, positions, charges, False, nearest)[0]
-    return ewald_sum(bound, cell, len(points), len(positions), engine, accuracy).at(
-        points, positions, charges, False, nearest)[0]
+        return engine.prepare(PotentialSum(Points(points), bound, distances=True)).run(positions, charges)
+    return ewald_sum(bound, cell, Points(points), len(positions), engine, accuracy, distances=True).run(
+        positions, charges)
+
+
+def exact_plan(request: Request, engine: Engine, accuracy: float = ACCURACY) -> Plan:
+    """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
+    request = replace(request, radius=None)
+    if request.cell is not None and long_range(request.interaction) is not None:
+        return replace(ewald.METHOD.plan(request, engine), accuracy=accuracy)
+    return direct.METHOD.plan(replace(request, tolerance=FINER_BY * request.tolerance), engine)
+
+
+def exact_values(plan: Plan, request: Request, target: Points, positions: Floats, charges: Floats,
+                 engine: Engine) -> tuple[Floats, Floats | None, float]:
+    """Return the exact potential (P,) and field (3, P) for a plan, and the potential of a unit charge at itself, 1/A.
+
+    The short-range part is subtracted if the plan leaves it to be summed elsewhere. The potential of a charge at itself
+    depends on the soft core and differs between sums, which must be compared without it.
+
+    Parameters
+    ----------
+    plan : Plan
+    request : Request
+        The request of the plan.
+    target : Points
+    positions, charges : (N, 3), A, and (N,), e
+    engine : Engine
+    """
+    finer = exact_plan(replace(request, target=target), engine, NEGLECTED_WAVES * request.tolerance)
+    exact = finer.prepare(target, positions, request.cell)
+    sums = [(1.0, exact)]
+    if plan.short is not None:
+        sums.append((-1.0, engine.prepare(PotentialSum(target, plan.short, request.cell, "double", request.field))))
+    results = [(sign, each.run(positions, charges)) for sign, each in sums]
+    fields = [sign * field for sign, result in results if (field := result.field()) is not None]
+    return (np.sum([sign * result.values() for sign, result in results], 0), np.sum(fields, 0) if fields else None,
+            sum(sign * each.self_potential for sign, each in sums))
 
 
 def definition(points: Floats, positions: Floats, charges: Floats,

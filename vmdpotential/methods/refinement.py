@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 
 if TYPE_CHECKING:
-    from vmdpotential.methods import Estimate, Planned, PointPlan
+    from vmdpotential.methods import Estimate, Plan
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Attempt(Generic[T]):
 
     result: T
     measured: float
-    plan: Planned | PointPlan | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)

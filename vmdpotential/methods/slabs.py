@@ -17,7 +17,7 @@ from vmdpotential.engines import Floats
 from vmdpotential.engines.result import HostSums, Maps, Result, UnstatedProperties
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Planned, Request, interpolated_bytes
+from vmdpotential.methods import Plan, Request, interpolated_bytes
 
 #: The number of planes in a slab is a multiple of this, as are the tiles of every engine and the blocks of files.
 LAYER = 16
@@ -121,13 +121,13 @@ class SlabResult(UnstatedProperties):
         return self._squares
 
 
-def run(plan: Planned, request: Request, positions: Floats, charges: Floats, indices: NDArray[np.int64],
+def run(plan: Plan, request: Request, positions: Floats, charges: Floats, indices: NDArray[np.int64],
         sink: Sink) -> SlabResult:
     """Compute a map in slabs.
 
     Parameters
     ----------
-    plan : Planned
+    plan : Plan
     request : Request
     positions : (N, 3) float64, A
     charges : (N,) float64, e

@@ -19,13 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import registry
-from vmdpotential.engines import SOFT_CORE, PreparedPoints, get_engine
+from vmdpotential.engines import SOFT_CORE, Prepared, get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
+from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
-from vmdpotential.methods import Method, PointPlan, Request
-from vmdpotential.methods.points import START, exact_values, plan_points, relative, request_at, sample
+from vmdpotential.methods import Method, Plan, Request
+from vmdpotential.methods.accuracy import choose_rows
+from vmdpotential.methods.choice import plan_fastest
+from vmdpotential.methods.points import FIRST_ERROR, relative, request_at
+from vmdpotential.methods.reference import exact_values
 from vmdpotential.methods.refinement import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.charges import assign_charges
@@ -187,8 +191,8 @@ class Between:
         self._sums_all = False
         self._pairs: PreparedPairs | None = None
         self._cell: Cell | None = None
-        self._long: PointPlan | None = None
-        self._field: PreparedPoints | None = None
+        self._long: Plan | None = None
+        self._field: Prepared | None = None
         self._smooth: tuple[Floats, Floats | None] | None = None
 
     def identity(self) -> dict[str, Any]:
@@ -216,7 +220,7 @@ class Between:
             measured = self._measure(result, positions, cell)
             return Attempt(result, measured, self._long)
 
-        return refine_to_tolerance(self.tolerance, START * self.tolerance, attempt)
+        return refine_to_tolerance(self.tolerance, FIRST_ERROR * self.tolerance, attempt)
 
     def _request(self, positions: Floats, cell: Cell | None) -> Request:
         """Return a request for the smooth part of the potential at the atoms of A."""
@@ -229,16 +233,17 @@ class Between:
         self.error = self.error_forces = None
         if self._long is None or self._long.error is None or self._field is None or self._smooth is None:
             return 0.0
-        rows, (potential, field) = sample(len(self.atoms)), self._smooth
+        rows, (potential, field) = choose_rows(len(self.atoms)), self._smooth
         q = self.charges[self.atoms[rows]]
-        exact, slope, own = exact_values(self._long, self._request(positions, cell), positions[self.atoms[rows]],
-                                         positions[self.others], self.charges[self.others], cell, self.engine)
+        exact, slope, own = exact_values(
+            self._long, self._request(positions, cell), Points(positions[self.atoms[rows]]), positions[self.others],
+            self.charges[self.others], self.engine)
         exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.self_potential - own), 0.0)
         half = 0.5 if len(self.both) == len(self.others) else 1.0  # share of a pair's energy if both atoms have rows
         weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
         self.error = relative(weight * q * (potential[rows] - exact), result.coulomb)
         if result.forces is not None and field is not None and slope is not None:
-            self.error_forces = relative(q[:, None] * (field[rows] - slope), result.forces)
+            self.error_forces = relative(q[:, None] * (field[:, rows] - slope).T, result.forces)
         return max(self.error, self.error_forces or 0.0)
 
     def _run(self, positions: Floats, cell: Cell | None) -> Energies:
@@ -275,17 +280,17 @@ class Between:
         self._sums_all = summed.cutoff is None
         self._potential = pair_potential(summed, self.cutoff, self._rule)
 
-    def _beyond(self, name: str, positions: Floats, cell: Cell | None, error: float) -> PointPlan | None:
+    def _beyond(self, name: str, positions: Floats, cell: Cell | None, error: float) -> Plan | None:
         """Return a method's plan for the smooth part; None if all pairs of an open boundary are summed instead."""
         method: Method = registry.get("method", name)
         request, costs = self._request(positions, cell).with_error(error), self.engine.point_costs
         if cell is not None:
-            return plan_points(request, self.engine, name)
+            return plan_fastest(request, self.engine, name)
         all_pairs = costs.pair * len(self.atoms) * len(self.others)
         if "open" not in method.boundaries or all_pairs < 2 * costs.fixed:  # a mesh could hardly be faster
             return None
         try:
-            plan = plan_points(request, self.engine, name)
+            plan = plan_fastest(request, self.engine, name)
         except TaskError:
             return None
         return plan if plan.estimate.seconds < all_pairs else None
@@ -297,7 +302,7 @@ class Between:
             self._cell = cell
             self._pairs = self.engine.prepare_pairs(PairSum(self._potential, cell, PRECISION, energy=True))
         if self._long is not None:
-            self._field = self._long.prepare(positions[self.every], positions[self.every], cell)
+            self._field = self._long.prepare(Points(positions[self.every]), positions[self.every], cell)
         return self._pairs
 
     def _engine_atoms(self, positions: Floats, index: Integers, alone: bool) -> Atoms:
@@ -311,19 +316,20 @@ class Between:
             positions[index], {name: parameters[name][index] for name in potential.atoms},
             self.nonbonded.types[index] if tables else None, tables, exclusions)
 
-    def _add_smooth(self, field: PreparedPoints, positions: Floats, energies: Floats, forces: Floats) -> None:
+    def _add_smooth(self, field: Prepared, positions: Floats, energies: Floats, forces: Floats) -> None:
         """Add the smooth part of the Coulomb energy, without the energy of atoms with themselves."""
         q, both = self.charges, self.both
         own = q * field.self_potential
-        self._smooth = field.at(positions[self.atoms], positions[self.others], q[self.others], self.forces)
-        potential, gradient = self._smooth[0].copy(), self._smooth[1]
-        if gradient is not None:
-            forces += q[self.atoms, None] * gradient
+        smooth = field.run(positions[self.others], q[self.others], Points(positions[self.atoms]))
+        self._smooth = smooth.values(), smooth.field()
+        potential, slope = self._smooth[0].copy(), self._smooth[1]
+        if slope is not None:
+            forces += q[self.atoms, None] * slope.T
         rows = self.row[both]
         potential[rows] -= own[both]
         if len(both):
             among = potential[rows] if len(both) == len(self.others) else (
-                field.at(positions[both], positions[both], q[both], False)[0] - own[both])
+                field.run(positions[both], q[both], Points(positions[both])).values() - own[both])
             potential[rows] -= among / 2
         energies[:, 0] += q[self.atoms] * potential
 

@@ -108,6 +108,11 @@ class Mesh:
         """The pair interaction within the split radius; None if there is no short-range part."""
         return self.splitting.short()
 
+    @property
+    def self_potential(self) -> float:
+        """The smooth potential of a unit charge at its own position, 1/A."""
+        return float(self.splitting.long(0.0))
+
     def in_cell(self, cell: Cell) -> Mesh:
         """Return the mesh with the same number of nodes in another periodic cell."""
         vectors = cell.vectors

@@ -8,8 +8,7 @@ from vmdpotential.engines import Engine
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, PointSum, Prepared
-    from vmdpotential.engines.cpu.points.sums import CpuPoints
+    from vmdpotential.engines import PotentialSum, Prepared
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
 
 
@@ -25,21 +24,18 @@ class CpuEngine(Engine):
 
         return f"{threads.count()} threads, {describe_vectors()}"
 
-    def prepare(self, work: LatticeSum) -> Prepared:
-        """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`."""
+    def prepare(self, work: PotentialSum) -> Prepared:
+        """Return a sum at nodes or points, prepared to run, see :mod:`vmdpotential.engines`."""
         from vmdpotential.engines.cpu.maps.sums import CpuMeshSum, CpuSum
+        from vmdpotential.engines.cpu.points.sums import CpuPoints
 
+        if work.target.kind == "points":
+            return CpuPoints(work)
         if work.smooth is None:
             return CpuSum(work)
         if isinstance(work.smooth, Mesh):
             return CpuMeshSum(work, work.smooth)
         return work.smooth.prepare(self.name, work)
-
-    def prepare_points(self, work: PointSum) -> CpuPoints:
-        """Return a sum at points, prepared to run, see :mod:`vmdpotential.engines`."""
-        from vmdpotential.engines.cpu.points.sums import CpuPoints
-
-        return CpuPoints(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""

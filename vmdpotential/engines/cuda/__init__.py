@@ -20,7 +20,7 @@ from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import LatticeSum, PointSum, Prepared, PreparedPoints
+    from vmdpotential.engines import PotentialSum, Prepared
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.kernels.launch import Kernel
@@ -143,38 +143,24 @@ class CudaEngine(Engine):
 
         launches.launch_team(kernel, workers, **values)
 
-    def prepare(self, work: LatticeSum) -> Prepared:
-        """Return a lattice sum, prepared to run, see :mod:`vmdpotential.engines`.
+    def prepare(self, work: PotentialSum) -> Prepared:
+        """Return a sum at nodes or points, prepared to run, see :mod:`vmdpotential.engines`.
 
         Raises
         ------
         BackendError
             If the sum has a mesh and pyvkfft is missing.
         """
-        from vmdpotential.engines.cuda import fft, maps, mesh
+        from vmdpotential.engines.cuda import anywhere, fft, maps, mesh, points
         from vmdpotential.splitting.mesh import Mesh
 
+        at_points = work.target.kind == "points"
         if work.smooth is None:
-            return maps.Sum(work)
+            return points.PairsAtPoints(work) if at_points else maps.Sum(work)
         if isinstance(work.smooth, Mesh):
             fft.application()
-            return mesh.MeshSum(work)
+            return anywhere.AtPoints(work) if at_points else mesh.MeshSum(work)
         return work.smooth.prepare(self.name, work)
-
-    def prepare_points(self, work: PointSum) -> PreparedPoints:
-        """Return a sum at points, prepared to run, see :mod:`vmdpotential.engines`.
-
-        Raises
-        ------
-        BackendError
-            If the sum has a mesh and pyvkfft is missing.
-        """
-        from vmdpotential.engines.cuda import anywhere, fft, points
-
-        if work.smooth is None:
-            return points.PairsAtPoints(work)
-        fft.application()
-        return anywhere.AtPoints(work)
 
     def prepare_pairs(self, work: PairSum) -> PreparedPairs:
         """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""

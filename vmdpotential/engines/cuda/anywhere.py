@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum, PointSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device, maps
 from vmdpotential.engines.cuda.mesh import MeshSum
 from vmdpotential.engines.cuda.points import PairsAtPoints
 from vmdpotential.engines.inputs import charges_and_positions, in_box
+from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
 
@@ -24,25 +26,30 @@ SPACING = 1.0
 
 
 class AtPoints(MeshSum):
-    """A mesh sum at points; see :class:`vmdpotential.engines.PreparedPoints`."""
+    """A mesh sum at points; see :class:`vmdpotential.engines.Prepared`."""
 
-    def __init__(self, work: PointSum) -> None:
+    def __init__(self, work: PotentialSum) -> None:
         mesh = work.smooth
-        assert mesh is not None
+        assert isinstance(mesh, Mesh)
         cell = mesh.cell
         if cell is not None and not cell.orthogonal:
             cell = Cell(cell.reduced)  # fewer images are in its bounding box
-        super().__init__(LatticeSum(_box(mesh, cell), work.pairs, mesh.cell, "double", True, mesh))
-        self.self_potential, self._compact = work.self_potential, cell
-        self._direct = None if work.pairs is None else PairsAtPoints(replace(work, smooth=None))
+        super().__init__(PotentialSum(_box(mesh, cell), work.pairs, mesh.cell, "double", True, mesh))
+        self.at_points, self._compact = work, cell
+        self._nearest = (PairsAtPoints(replace(work, smooth=None, field=False))
+                         if work.distances and work.pairs is not None else None)
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
-           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2, at the points."""
-        if nearest is not None and self._direct is not None:
-            self._direct.at(points, positions, charges, False, nearest)
+    @property
+    def self_potential(self) -> float:
+        """Potential of a unit charge at its own position, 1/A."""
+        return self.at_points.self_potential
+
+    def run(self, positions: Any, charges: Any, target: Any = None) -> HostResult:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        points = (target or self.at_points.target).points()
+        distances = None if self._nearest is None else self._nearest.run(positions, charges, Points(points)).distances
         positions, charges = in_box(self.work, *charges_and_positions(positions, charges))
-        values = np.zeros((4 if field else 1, len(points)))
+        values = np.zeros((self.at_points.maps, len(points)))
         if len(points) and len(positions):
             points = np.ascontiguousarray(points if self._compact is None else self._compact.wrap(points), np.float64)
             gpu = device.least_busy_gpus(1)[0]
@@ -52,7 +59,7 @@ class AtPoints(MeshSum):
                     raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU "
                                           f"memory, {gpu.free()} are free", "use {engine cpu}")
                 self._sum(gpu, points, positions, charges, values)
-        return values[0], values[1:].T if field else None
+        return HostResult(values, distances=distances)
 
     def _sum(self, gpu: device.Gpu, points: Floats, positions: Floats, charges: Floats, values: Floats) -> None:
         stream = gpu.streams()[1][0][0]
@@ -62,7 +69,7 @@ class AtPoints(MeshSum):
         sums = gpu.buffer("sums", 32 * len(points))
         job.nodes["places"], job.nodes["values"], job.nodes["place_count"] = places, sums, len(points)
         self.queue(job, "at_points", (-(-len(points) // 128), 1, 1), 128)
-        if self._direct is not None:
+        if self.work.pairs is not None:
             job.task["places"], job.task["sums"], job.task["place_count"] = places, sums, len(points)
             kernel = gpu.kernel("near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
             kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())

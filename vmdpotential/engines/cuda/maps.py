@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import SOFT_CORE, LatticeSum
+from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import cells, radial
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.inputs import charges_and_positions, in_box
-from vmdpotential.engines.result import HostResult, Mean, MeanOfResults, Result
+from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Scaled
@@ -166,7 +166,7 @@ class Job:
     levels: Any = None
 
 
-class Sum:
+class Sum(Prepared):
     """A lattice sum, prepared to run: everything that is the same for all charges and on every GPU.
 
     With `add`, a cutoff sum is added to the values that a subclass writes to each slab before it calls :meth:`launch`.
@@ -174,7 +174,7 @@ class Sum:
 
     label = "sum"
 
-    def __init__(self, work: LatticeSum, add: bool = False) -> None:
+    def __init__(self, work: PotentialSum, add: bool = False) -> None:
         self.work, self.lattice, self.cell, self.maps = work, work.lattice, work.cell, work.maps
         self._tables: dict[tuple[int, str], Any] = {}
         #: Numbers of GPUs and of atoms for which a map is known to fit and to need one launch.
@@ -201,7 +201,7 @@ class Sum:
         share = 1.0 if self.direct else 4 / 3 * np.pi * reach**3 / box
         self.pairs_per_atom = lattice.size * (min(1.0, share) if self.cell is None else share)
 
-    def run(self, positions: Any, charges: Any) -> Result:
+    def run(self, positions: Any, charges: Any, target: Any = None) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e; see :class:`vmdpotential.engines.Prepared`.
 
         Raises
@@ -213,17 +213,14 @@ class Sum:
         BackendError
             If a GPU fails.
         """
+        if target is not None:  # each part solves the mesh again, which takes little time on a GPU
+            return type(self)(replace(self.work, target=target)).run(positions, charges)
         positions, charges = in_box(self.work, *charges_and_positions(positions, charges))
         if 3 * len(positions) >= 2**31:
             raise MemoryPlanError(f"{len(positions)} atoms are more than the cuda engine can number")
         if not len(positions):
             return HostResult(np.zeros((self.maps, *self.lattice.shape), np.float32))
         return run(self, positions, charges)
-
-    def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[Result]:
-        """Yield the sum on parts of the lattice; each solves the mesh again, which takes little time on a GPU."""
-        for part in parts:
-            yield type(self)(replace(self.work, lattice=part)).run(positions, charges)
 
     def fixed_bytes(self, count: int) -> int:
         """Return the bytes that a GPU needs for a number of atoms, in addition to the map."""
@@ -253,10 +250,6 @@ class Sum:
         """Queue the kernels that sort the atoms by cell."""
         if self.sorted:
             cells.sort(job.gpu, job.stream, job.task, self.starts, self.cell is not None)
-
-    def new_mean(self) -> Mean:
-        """Return an empty mean."""
-        return MeanOfResults(self.run)
 
     def launch(self, job: Job, slab: Slab, out: int, size: int, stream: Any = None) -> None:
         """Queue the kernel of one slab, whose maps begin at the address `out` and are `size` values apart."""

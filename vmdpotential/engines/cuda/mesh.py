@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import fft, maps
 from vmdpotential.engines.cuda.nodes import NodeSum
 from vmdpotential.engines.result import Mean
@@ -26,7 +26,7 @@ class MeshSum(NodeSum):
         If pyvkfft is missing.
     """
 
-    def __init__(self, work: LatticeSum) -> None:
+    def __init__(self, work: PotentialSum) -> None:
         mesh = work.smooth
         assert isinstance(mesh, Mesh)
         super().__init__(work, mesh.transform_shape, nodal=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import maps
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.smooth import SmoothPart
@@ -81,7 +81,7 @@ class NodeSum(maps.Sum, ABC):
 
     Parameters
     ----------
-    work : LatticeSum
+    work : PotentialSum
         Sum with a smooth part.
     shape : (3,) int
         Number of nodes with padding; rows along the last axis are stored with 2 (n / 2 + 1) values.
@@ -89,7 +89,7 @@ class NodeSum(maps.Sum, ABC):
         Whether charges are spread by the nodal basis, see ``mesh.cu`` of the CPU engine; otherwise by B-splines.
     """
 
-    def __init__(self, work: LatticeSum, shape: tuple[int, int, int], nodal: bool) -> None:
+    def __init__(self, work: PotentialSum, shape: tuple[int, int, int], nodal: bool) -> None:
         nodes = work.smooth
         assert nodes is not None
         super().__init__(work, add=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, PointSum
+from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import device, radial
 from vmdpotential.engines.cuda.build import address, struct
 from vmdpotential.engines.inputs import charges_and_positions
+from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import bounds
 from vmdpotential.interactions import Bound
@@ -38,34 +41,34 @@ TASK = struct("PointTask", [
 BLOCKS = 1024
 
 
-class PairsAtPoints:
-    """A sum over pairs at points; see :class:`vmdpotential.engines.PreparedPoints`."""
+class PairsAtPoints(Prepared):
+    """A sum over pairs at points; see :class:`vmdpotential.engines.Prepared`."""
 
-    def __init__(self, work: PointSum) -> None:
+    def __init__(self, work: PotentialSum) -> None:
         assert work.pairs is not None
-        self.work, self.self_potential, self._bound = work, work.self_potential, work.pairs
+        self.work, self._bound = work, work.pairs
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
-           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2."""
-        points = np.ascontiguousarray(points, np.float64).reshape(-1, 3)
+    @property
+    def self_potential(self) -> float:
+        """Potential of a unit charge at its own position, 1/A."""
+        return self.work.self_potential
+
+    def run(self, positions: Any, charges: Any, target: Any = None) -> HostResult:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        points = np.ascontiguousarray((target or self.work.target).points(), np.float64)
         positions, charges = charges_and_positions(positions, charges)
         if not len(points) or not len(positions):
-            if nearest is not None:
-                nearest[:] = np.inf
-            return np.zeros(len(points)), np.zeros((len(points), 3)) if field else None
+            return HostResult(np.zeros((self.work.maps, len(points))), distances=np.full(len(points), np.inf))
         cell, reach = self.work.cell, self._bound.cutoff
         if cell is not None and reach is not None and not self.work.single_image:  # all images, not one of each
             cell = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
             points = cell.wrap(points)
             low, high = bounds(points)
-            far = reach if nearest is None else max(reach, float(np.linalg.norm(cell.reduced, axis=1).sum()) / 2)
+            far = max(reach, float(np.linalg.norm(cell.reduced, axis=1).sum()) / 2) if self.work.distances else reach
             positions, index = cell.images_in_box(positions, low - far, high + far)
             charges, cell = charges[index], None
-        values, least = _sums(points, positions, charges, cell, self._bound, field)
-        if nearest is not None:
-            nearest[:] = least
-        return values[0], values[1:].T if field else None
+        values, least = _sums(points, positions, charges, cell, self._bound, self.work.field)
+        return HostResult(values, distances=least)
 
 
 def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, bound: Bound,

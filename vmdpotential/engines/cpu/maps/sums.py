@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import LatticeSum
+from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.engines.cpu.maps import mesh, tiles
 from vmdpotential.engines.inputs import charges_and_positions, in_box
-from vmdpotential.engines.result import HostResult, Maps, Mean, MeanOfResults, check_frames
+from vmdpotential.engines.result import HostResult, Maps, Mean, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
@@ -28,13 +28,13 @@ class SmoothSum(Protocol):
         """Return the potential interpolated to a part of the lattice."""
 
 
-class CpuSum:
+class CpuSum(Prepared):
     """A lattice sum; see :class:`vmdpotential.engines.Prepared`."""
 
-    def __init__(self, work: LatticeSum, smooth: SmoothSum | None = None) -> None:
+    def __init__(self, work: PotentialSum, smooth: SmoothSum | None = None) -> None:
         self.work, self.smooth = work, smooth
 
-    def run(self, positions: Any, charges: Any) -> HostResult:
+    def run(self, positions: Any, charges: Any, target: Any = None) -> HostResult:
         """Return the sum for positions (N, 3), A, and charges (N,), e.
 
         Raises
@@ -42,9 +42,9 @@ class CpuSum:
         InputError
             If charges are outside of the box that the smooth part of an open boundary was planned for.
         """
-        return next(self.parts(positions, charges, [self.work.lattice]))
+        return next(self.parts(positions, charges, [target or self.work.lattice]))
 
-    def parts(self, positions: Any, charges: Any, parts: Iterable[Lattice]) -> Iterator[HostResult]:
+    def parts(self, positions: Any, charges: Any, parts: Iterable[Any]) -> Iterator[HostResult]:
         """Yield the sum on parts of the lattice; the smooth potential at the nodes is computed once."""
         work = self.work
         positions, charges = in_box(work, *charges_and_positions(positions, charges))
@@ -62,15 +62,11 @@ class CpuSum:
             return tiles.direct(part, positions, charges, work.pairs, work.precision, work.field)
         return tiles.cutoff(part, positions, charges, work.pairs, work.precision, work.cell, work.field, smooth)
 
-    def new_mean(self) -> Mean:
-        """Return an empty mean."""
-        return MeanOfResults(self.run)
-
 
 class CpuMeshSum(CpuSum):
     """A lattice sum with its smooth part on a mesh."""
 
-    def __init__(self, work: LatticeSum, nodes: Mesh) -> None:
+    def __init__(self, work: PotentialSum, nodes: Mesh) -> None:
         self.by_mesh = mesh.MeshSum(nodes, work.lattice, work.precision)
         super().__init__(work, self.by_mesh)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PointSum
+from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.engines.cpu.maps import mesh as engine
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points, field_at_points
 from vmdpotential.engines.cpu.points.points import at_points
+from vmdpotential.engines.inputs import charges_and_positions
+from vmdpotential.engines.result import HostResult
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -17,43 +21,48 @@ Floats = NDArray[np.float64]
 BLOCK = 8
 
 
-class CpuPoints:
-    """A sum at points; see :class:`vmdpotential.engines.PreparedPoints`."""
+class CpuPoints(Prepared):
+    """A sum at points; see :class:`vmdpotential.engines.Prepared`."""
 
-    def __init__(self, work: PointSum) -> None:
-        self.work, self.self_potential = work, work.self_potential
-        self._smooth = None if work.smooth is None else MeshAtPoints(work.smooth)
+    def __init__(self, work: PotentialSum) -> None:
+        self.work = work
+        self._smooth = MeshAtPoints(work.smooth) if isinstance(work.smooth, Mesh) else None
 
-    def at(self, points: Floats, positions: Floats, charges: Floats, field: bool = False,
-           nearest: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """Return the potential (P,), e/A, and with `field` the field (P, 3), e/A^2."""
-        points = np.asarray(points, np.float64).reshape(-1, 3)
+    @property
+    def self_potential(self) -> float:
+        """Potential of a unit charge at its own position, 1/A."""
+        return self.work.self_potential
+
+    def run(self, positions: Any, charges: Any, target: Any = None) -> HostResult:
+        """Return the sum for positions (N, 3), A, and charges (N,), e."""
+        work = self.work
+        positions, charges = charges_and_positions(positions, charges)
+        points = (target or work.target).points()
+        distances = np.empty(len(points)) if work.distances else None
         if self._smooth is None:
-            return self._pairs(points, positions, charges, field, nearest)
-        values = self._smooth.at(points, positions, charges, field)
-        if self.work.pairs is not None:
-            potential, short_field = self._pairs(points, positions, charges, field, nearest)
-            values[0] += potential
-            if short_field is not None:
-                values[1:] += short_field.T
-        return values[0], values[1:].T if field else None
+            return HostResult(self._pairs(points, positions, charges, distances), distances=distances)
+        values = self._smooth.at(points, positions, charges, work.field)
+        if work.pairs is not None:
+            values += self._pairs(points, positions, charges, distances)
+        return HostResult(values, distances=distances)
 
-    def _pairs(self, points: Floats, positions: Floats, charges: Floats, field: bool,
-               nearest: Floats | None) -> tuple[Floats, Floats | None]:
-        """Return potential and field of the pairs, by the fastest kernel."""
+    def _pairs(self, points: Floats, positions: Floats, charges: Floats, nearest: Floats | None) -> Floats:
+        """Return potential and field (1 or 4, P) of the pairs, by the fastest kernel."""
         work, bound = self.work, self.work.pairs
         assert bound is not None
         reach = bound.cutoff
         # a sum over all atoms is slower if few of them are within the cutoff, but only it finds the nearest atoms
         few = reach is not None and (work.cell is None or (4 * reach) ** 3 < work.cell.volume)
-        if nearest is not None or not (field or few or not work.single_image):
+        if nearest is not None or not (work.field or few or not work.single_image):
             potential = at_points(points, positions, charges, work.cell, bound, nearest)
-            if work.single_image and not field:
-                return potential, None
+            if work.single_image and not work.field:
+                return potential[None]
+        slope = np.empty((len(points), 3)) if work.field else None
         if reach is None:
-            return field_at_points(points, positions, charges, bound)
-        slope = np.empty((len(points), 3)) if field else None
-        return cutoff_at_points(points, positions, charges, bound, work.cell, slope), slope
+            potential, slope = field_at_points(points, positions, charges, bound)
+        else:
+            potential = cutoff_at_points(points, positions, charges, bound, work.cell, slope)
+        return potential[None] if slope is None else np.concatenate([potential[None], slope.T])
 
 
 class MeshAtPoints:
