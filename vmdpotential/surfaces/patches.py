@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from vmdpotential.errors import UsageError
 from vmdpotential.surfaces import Surface
@@ -123,6 +121,9 @@ def areas_of_triangles(surface: Surface) -> Floats:
 def _of_sign(surface: Surface, values: Floats, threshold: float, owners: Integers, weights: Floats,
              sign: int) -> tuple[list[Patch], Integers]:
     """Return the patches of one sign, and the index (V,) of each vertex's patch, -1 for vertices in none."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     triangles, count = surface.triangles, len(values)
     above = sign * values >= threshold
     edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
