@@ -327,7 +327,7 @@ def index() -> str:
                          and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["README", *TUTORIALS]), ("Guide", GUIDE),
+    parts = [("Start", ["Install, and first pictures <README>", *TUTORIALS]), ("Guide", GUIDE),
              ("Reference by task", [f"tasks/{_file(title)}" for title in TASKS]),
              ("Viewers and plugins", viewers), ("Examples", examples), ("Theory", theory),
              ("Commands", commands), ("Python", ["python/index"]), ("The package", [
