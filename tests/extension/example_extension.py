@@ -35,7 +35,7 @@ CLOUD = Interaction("cloud", radial, [Quantity("length", "A", 3.0, 0.1, 100, "di
 # ---- a method for maps and points, with code of its own
 @dataclass(frozen=True, eq=False)
 class NumpyPlan(Plan):
-    """A sum over all pairs, one atom after the other."""
+    """A sum over all pairs at once."""
 
     request: Request
     estimate: Estimate
@@ -43,22 +43,17 @@ class NumpyPlan(Plan):
 
     def run(self, positions, charges, target=None):
         target = target or self.request.target
-        points, values = target.points(), np.zeros(target.size)
-        for position, charge in zip(positions, charges, strict=True):
-            r = np.maximum(np.linalg.norm(points - position, axis=1), SOFT_CORE)
-            values += charge * self.request.interaction(r)
-        return HostResult(values.reshape(1, *target.shape).astype(target.dtype))
+        r = np.maximum(np.linalg.norm(target.points()[:, None] - positions, axis=2), SOFT_CORE)
+        return HostResult((self.request.interaction(r) @ charges).reshape(1, *target.shape).astype(target.dtype))
 
 
 class Numpy(Method):
     """Every atom to every node or point, in numpy."""
 
-    name, summary, field = "numpy", "all pairs in numpy", False
-    targets, boundaries = ("grid", "points"), ("open",)
+    name, summary, targets, boundaries, field = "numpy", "all pairs in numpy", ("grid", "points"), ("open",), False
 
     def estimate(self, request, engine):
-        size = request.target.size
-        return Estimate(1e-8 * size * request.charges.count, 40 * size)
+        return Estimate(1e-8 * (pairs := request.target.size * request.charges.count), 40 * pairs)
 
     def plan(self, request, engine):
         return NumpyPlan(request, self.require(request, engine))
