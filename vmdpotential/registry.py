@@ -22,8 +22,7 @@ GROUP = "vmdpotential.plugins"
 
 #: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python. A ``check`` of
 #: `verify` is called with an engine and a seed and returns what it compared, the relative errors and their limits.
-#: `plugins/historical/timing.py` shows the signature of a ``pair-benchmark``.
-KINDS = ("command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark")
+KINDS = ("command", "task", "method", "interaction", "pair", "engine", "check")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density")
@@ -52,7 +51,6 @@ _entries: dict[str, dict[str, Any]] = {
     "check": {
         "densities": "vmdpotential.frames.density:check_counts",
     },
-    "pair-benchmark": {},
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}
@@ -66,7 +64,7 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark"}
+    kind : {"command", "task", "method", "interaction", "pair", "engine", "check"}
         Kind of the object.
     name : str
         Name by which options refer to it.
@@ -112,7 +110,7 @@ def available(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "interaction", "pair", "engine", "check", "pair-benchmark"}
+    kind : {"command", "task", "method", "interaction", "pair", "engine", "check"}
         Kind of the objects.
 
     Returns

@@ -3,7 +3,7 @@
 The GPU kernels of 2007 and 2008 are methods (`benchmark --method largebin`), and so is multilevel summation, `msm`
 (Skeel et al. 2002, Hardy et al. 2009). `nbody` sums gravity over all pairs (Elsen et al. 2007), `buffer` estimates the
 Verlet buffer of pair lists and `layouts` sets the layout of their clusters (Pall and Hess 2013), `buckingham` is a
-potential of pairs (Buckingham 1938), `timing` is `benchmark --pairs`.
+potential of pairs (Buckingham 1938), `timing` is the command `benchmark-pairs`.
 
 They register through the entry-point group ``vmdpotential.plugins``, like methods of any other package, and are the
 example of such a package; README.md explains how. Viewers and `map --help` list only `msm` of them.
@@ -17,9 +17,6 @@ METHODS = {
     "cutoff": ("largebin", "smallbin", "overlap"),
 }
 
-#: Names of the pair forces of `benchmark --pairs`.
-BENCHMARKS = ("rf", "ewald", "gravity", "gravity-jerk", "lennard-jones-coulomb")
-
 
 def register() -> None:
     """Register the methods by dotted names, which are imported only when a method is used."""
@@ -30,5 +27,5 @@ def register() -> None:
             registry.register("method", name, f"{__name__}.{module}:{name.upper()}", listed=False)
     registry.register("method", "msm", f"{__name__}.msm:METHOD")
     registry.register("pair", "buckingham", f"{__name__}.buckingham:INTERACTION")
-    for name in BENCHMARKS:
-        registry.register("pair-benchmark", name, f"{__name__}.timing:{name.upper().replace('-', '_')}")
+    registry.register("command", "benchmark-pairs", f"{__name__}.timing:command")
+    registry.register("check", "pair forces", f"{__name__}.samples:check_forces")

@@ -1,24 +1,23 @@
-"""Benchmarks of pair forces in a box of water, as in the papers: `benchmark --pairs NAME`."""
+"""The command ``benchmark-pairs``: pair forces in a box of water, as in the papers."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine
-from vmdpotential.engines.pairs import PairSum
-from vmdpotential.errors import UsageError
-from vmdpotential.pairs import samples
+from vmdpotential import registry
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.pairs import PRECISIONS, PairSum
+from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result, hidden, key
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
-from . import buffer, nbody
+from . import buffer, nbody, samples
 
 Floats = NDArray[np.float64]
 
@@ -52,40 +51,35 @@ def _bodies(name: str, water: samples.WaterBox) -> tuple[str, Floats]:
     return name.replace("-", "_"), np.column_stack([positions, *moving, masses / 8]).T
 
 
-def time_pairs(name: str, backend: Engine, box: float, cutoff: float, precision: str, drift: float,
-               repeats: int) -> Times:
-    """Return the times of pair forces in a box of water.
+def benchmark_pairs(
+    pairs: Annotated[str, Option(
+        "Lennard-Jones with a reaction field (rf) or Ewald's real-space part (ewald), gravity, gravity with jerks, or "
+        "Lennard-Jones and Coulomb of all pairs", choices=(*LISTED, *BODIES), positional=True)],
+    engine: Annotated[str, Option(
+        "compute engine: cpu, cuda, or auto for a GPU if there is one",
+        choices=lambda: ("auto", *registry.available("engine")))] = "auto",
+    box: Annotated[float, Option("edge length of the cubic box of water", unit="A", low=10, high=500)] = 100.0,
+    cutoff: Annotated[float, Option("cutoff of rf and ewald", unit="A", low=1, high=100)] = 12.0,
+    precision: Annotated[str, Option("floating-point precision of the sums", choices=PRECISIONS)] = "single",
+    drift: Annotated[float, Option(
+        "accepted energy drift of a pair list that is kept for 10 steps of 2 fs, which sets its buffer; 0 for no "
+        "buffer", unit="kT/ns/atom", low=0, high=1e3)] = 0.0,
+    repeats: Annotated[int, Option("number of timed runs, of which the median counts", low=1, high=1000)] = 5,
+) -> Times:
+    """Time the forces of pairs in a box of random water molecules on this machine.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`LISTED` or :data:`BODIES`.
-    backend : Engine
-    box, cutoff : float, A
-        Edge of the cube of water, and cutoff of the sums by pair lists.
-    precision : str
-        ``single`` or ``double``.
-    drift : float, kT/ns per atom
-        Energy drift that determines the pair list's buffer; 0 for no buffer.
-    repeats : int
-        Number of measurements.
-
-    Raises
-    ------
-    UsageError
-        For a precision that pair sums do not have.
+    The first run, which compiles or loads kernels, is left out.
     """
-    if precision == "compensated":
-        raise UsageError("precision", "pairs are summed in single or double", value=precision)
+    backend = get_engine(engine)
     water = samples.water(box)
     atoms = water.atoms
-    about: dict[str, Any] = {"engine": backend.name, "hardware": backend.describe(), "pairs": name,
+    about: dict[str, Any] = {"engine": backend.name, "hardware": backend.describe(), "pairs": pairs,
                              "precision": precision, "atoms": len(atoms)}
-    if name in BODIES:
-        kernel, columns = _bodies(name, water)
+    if pairs in BODIES:
+        kernel, columns = _bodies(pairs, water)
         return BodyTimes(**about, seconds=_seconds(
             lambda: nbody.sum_bodies(backend, kernel, columns, precision, False, 0.1), repeats))
-    potential = samples.potential(name, cutoff)
+    potential = samples.potential(pairs, cutoff)
     gap = 0.0
     if drift:
         kinds = buffer.AtomKinds.of(potential, atoms, water.masses, water.cell.volume,
@@ -169,4 +163,8 @@ class ListTimes(Times):
                f"{self.slots / self.median:.3g} pairs/s computed")
 
 
-RF, EWALD, GRAVITY, GRAVITY_JERK, LENNARD_JONES_COULOMB = (partial(time_pairs, name) for name in (*LISTED, *BODIES))
+
+command = Command.of(benchmark_pairs, examples=(
+    "benchmark-pairs rf --box 60 --repeats 3",
+    "benchmark-pairs gravity --engine cpu --box 20",
+))

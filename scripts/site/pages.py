@@ -102,7 +102,8 @@ TASKS = {
         "install view live", "", "live_map", guide="use: Which viewers are there?"),
     "Plugins and this machine": Task(
         "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
-        "devices verify benchmark plugins completion", "register available VmdpotentialError BackendError ChargeError "
+        "devices verify benchmark benchmark-pairs plugins completion",
+        "register available VmdpotentialError BackendError ChargeError "
         "CheckError IncompleteError InputError MemoryPlanError NoRoomError OutputError StoppedError TaskError "
         "UsageError",
         guide="use: What do exit codes and errors mean?"),

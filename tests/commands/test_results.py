@@ -138,9 +138,8 @@ CASES = {
     "devices": ["devices"],
     "verify": ["verify", "--engine", "cpu", "--method", "direct"],
     "benchmark": ["benchmark", "--engine", "cpu", "--method", "pme", "--box", "20", "--repeats", "1"],
-    "benchmark-pairs": ["benchmark", "--engine", "cpu", "--pairs", "rf", "--box", "25", "--cutoff", "9",
-                        "--repeats", "1"],
-    "benchmark-bodies": ["benchmark", "--engine", "cpu", "--pairs", "gravity", "--box", "12", "--repeats", "1"],
+    "benchmark-pairs": ["benchmark-pairs", "rf", "--engine", "cpu", "--box", "25", "--cutoff", "9", "--repeats", "1"],
+    "benchmark-bodies": ["benchmark-pairs", "gravity", "--engine", "cpu", "--box", "12", "--repeats", "1"],
     "view": ["view", "small.pqr", "map.npz", "-o", "scene.mvsx"],
 }
 

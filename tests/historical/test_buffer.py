@@ -10,8 +10,7 @@ from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions import coulomb, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs import samples
-from vmdpotential.plugins.historical import buffer
+from vmdpotential.plugins.historical import buffer, samples
 
 CUTOFF = 9.0
 FIELD = PairPotential((Term("coulomb", reaction_field.INTERACTION.bind(cutoff=CUTOFF, permittivity=0.0), CHARGES),))

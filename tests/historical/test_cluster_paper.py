@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from vmdpotential import registry
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.pairs import samples
+from vmdpotential.plugins.historical import samples
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reproduce_cluster_paper"
 
@@ -42,12 +43,18 @@ def test_tables_and_figures_of_a_small_box(tmp_path, monkeypatch):
 
 
 def test_benchmark_of_pairs():
-    benchmark = registry.get("command", "benchmark")
-    report = benchmark(engine="cpu", pairs="gravity", box=12.0, repeats=1)
+    benchmark = registry.get("command", "benchmark-pairs")
+    report = benchmark(pairs="gravity", engine="cpu", box=12.0, repeats=1)
     assert report.data["pairs_per_second"] == pytest.approx(report.data["atoms"] ** 2 / report.data["median"])
-    report = benchmark(engine="cpu", pairs="rf", box=24.8, cutoff=9.0, drift=0.1, repeats=1)
+    report = benchmark(pairs="rf", engine="cpu", box=24.8, cutoff=9.0, drift=0.1, repeats=1)
     assert 0 < report.data["buffer"] < 9
     assert 0 < report.data["useful"] < report.data["slots"]
     assert "buffer" in " ".join(report.lines)
-    with pytest.raises(UsageError, match="single or double"):
-        benchmark(engine="cpu", pairs="rf", precision="compensated")
+    with pytest.raises(UsageError) as caught:
+        benchmark(pairs="rf", engine="cpu", precision="compensated")
+    assert caught.value.parameter == "precision"
+
+
+def test_forces_that_verify_checks():
+    for _, error, limit in samples.check_forces(get_engine("cpu"), 0):
+        assert 0 < error < limit

@@ -27,7 +27,7 @@ from vmdpotential.interactions import ewald
 from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
 from vmdpotential.kernels.launch import describe_vectors
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs import samples
+from vmdpotential.plugins.historical import samples
 from vmdpotential.pairs.all_pairs import sum_coulomb
 from vmdpotential.splitting.mesh import over_cell
 

@@ -50,16 +50,8 @@ def benchmark(
     sample: Sample = Sample(),
     repeats: Annotated[int, Option(
         "number of timed runs, of which the median counts", low=1, high=1000, heading="benchmark")] = 5,
-    pairs: Annotated[str, Option(
-        "time pair forces instead of a map: Lennard-Jones with a reaction field (rf) or Ewald's real-space part "
-        "(ewald), gravity, gravity with jerks, or Lennard-Jones and Coulomb of all pairs",
-        choices=lambda: ("none", *registry.available("pair-benchmark")), heading="benchmark")] = "none",
-    drift: Annotated[float, Option(
-        "accepted energy drift of a pair list that is kept for 10 steps of 2 fs, which sets its buffer; 0 for no "
-        "buffer",
-        unit="kT/ns/atom", low=0, high=1e3, heading="benchmark")] = 0.0,
-) -> Result:
-    """Time a map of a box of random water molecules on this machine, or the forces of its pairs.
+) -> MapTimes:
+    """Time a map of a box of random water molecules on this machine.
 
     Two times are measured, from the input arrays to the output array: with planning and the measurement of the error,
     and with a plan that is reused. The first run, which compiles or loads kernels, is reported separately. For a GPU,
@@ -77,9 +69,6 @@ def benchmark(
     from vmdpotential.molecule.samples import water_box
 
     box, spacing, cutoff = sample.box, sample.spacing, sample.cutoff
-    if pairs != "none":
-        measure = registry.get("pair-benchmark", pairs)
-        return measure(get_engine(engine), box, cutoff, precision, drift, repeats)  # type: ignore[no-any-return]
     count = round(box / spacing)
     memory.require(4 * count**3 + 20 * int(box**3), f"a map of {count**3} points",
                    "use a smaller {box} or a larger {spacing}")
@@ -185,5 +174,5 @@ class MapTimes(Result):
 
 command = Command.of(benchmark, examples=(
     "benchmark --method pme --box 60",
-    "benchmark --pairs rf --box 60 --repeats 3",
+    "benchmark --engine cpu --method direct --box 20",
 ))

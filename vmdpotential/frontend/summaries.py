@@ -45,7 +45,9 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
     "vmdpotential.commands.verify:command": (
         "Check every engine, method and interaction on this machine against a plain float64 sum", False),
     "vmdpotential.commands.benchmark:command": (
-        "Time a map of a box of random water molecules on this machine, or the forces of its pairs", False),
+        "Time a map of a box of random water molecules on this machine", False),
+    "vmdpotential.plugins.historical.timing:command": (
+        "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.orbitals.command:command": (
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
     "vmdpotential.plugins.probes.command:command": (

@@ -450,7 +450,7 @@ template <class Vector, class Charges, class Excluded, class Dispersion, bool EN
     enum { M = Blocked<V>::M, CHANNELS = ENERGY ? 5 : 3, TABLE = same<Dispersion, LennardJonesTablePair<V>>,
            ROWS = TABLE ? 5 : 6,  // with types instead of the two parameters
            // a loop for each kind of partners takes the compiler longer: only what is computed most has them
-           COMMON = ENERGY == (sizeof(Number) == 8) && !TABLE && !same<Charges, CoulombChargesPair<V>>,
+           COMMON = ENERGY == (sizeof(Number) == 8) && !TABLE,
            // atoms i of one pass over the atoms j: two if there are registers for them and their sums, all otherwise
            ATOMS = COMMON && VECTOR_BYTES < 64 ? M : 2,
            LARGE = sizeof(Charges) > 8 * sizeof(V) };  // coefficients are operands in memory, not in registers
@@ -693,28 +693,23 @@ template <class V> Loop<V> find_loop([[maybe_unused]] const PairWork<number_of<V
 {
 #if !defined(__x86_64__) || VECTOR_BYTES > 16  // too few processors are without AVX2 to compile these loops for them
     if (work.term_count == 2 && !work.interpreted) {
-#define LOOP_IF(condition, Charges, Excluded, Dispersion, ENERGY)                                         \
-    if (condition && work.terms[0] == Charges##ChargesPair_number                                         \
+#define LOOP(Charges, Excluded, Dispersion, ENERGY)                                                       \
+    if (work.energy == ENERGY && work.terms[0] == Charges##ChargesPair_number                             \
         && work.terms[6] == LennardJones##Dispersion##Pair_number)                                        \
         return add_parts<V, Fused<V, Charges##ChargesPair<V>, Excluded<V>, LennardJones##Dispersion##Pair<V>, ENERGY>>;
-#define ENERGY_LOOP(Charges, Excluded, Dispersion) LOOP_IF(work.energy, Charges, Excluded, Dispersion, true)
-#define LOOP(Charges, Excluded, Dispersion)         \
-    ENERGY_LOOP(Charges, Excluded, Dispersion)      \
-    LOOP_IF(!work.energy, Charges, Excluded, Dispersion, false)
-#define LOOPS(Charges, Excluded) LOOP(Charges, Excluded, Geometric) LOOP(Charges, Excluded, LorentzBerthelot)
-        LOOPS(ReactionField, ExcludedReactionFieldChargesPair)
-        LOOPS(EwaldPolynomial, ExcludedEwaldPolynomialChargesPair)
         if constexpr (sizeof(number_of<V>) == 8) {  // as energies are computed
-            LOOPS(ShortRange, Nothing)
-            LOOPS(CutCoulomb, Nothing)
-            LOOPS(Coulomb, Nothing)
-            ENERGY_LOOP(ReactionField, ExcludedReactionFieldChargesPair, Table)
-            ENERGY_LOOP(CutCoulomb, Nothing, Table)
+            LOOP(ReactionField, ExcludedReactionFieldChargesPair, Geometric, true)
+            LOOP(ReactionField, ExcludedReactionFieldChargesPair, LorentzBerthelot, true)
+            LOOP(ReactionField, ExcludedReactionFieldChargesPair, Table, true)
+            LOOP(ShortRange, Nothing, Geometric, true)
+            LOOP(ShortRange, Nothing, LorentzBerthelot, true)
+            LOOP(CutCoulomb, Nothing, Geometric, true)
+            LOOP(CutCoulomb, Nothing, LorentzBerthelot, true)
+            LOOP(CutCoulomb, Nothing, Table, true)
         }
-#undef LOOPS
+        LOOP(ReactionField, ExcludedReactionFieldChargesPair, Geometric, false)
+        LOOP(EwaldPolynomial, ExcludedEwaldPolynomialChargesPair, Geometric, false)
 #undef LOOP
-#undef ENERGY_LOOP
-#undef LOOP_IF
     }
 #endif
     return add_parts<V, AnyTerms<V>>;

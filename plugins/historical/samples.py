@@ -1,15 +1,19 @@
-"""Boxes of water with the parameters of pair sums, for measurements and checks."""
+"""Boxes of water with the parameters of pair sums, for measurements, and a check of their forces."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.pairs import Atoms
+from vmdpotential.engines import Engine
+from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions import ewald, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
+from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.units import coulomb_constant
@@ -77,3 +81,37 @@ def useful(atoms: int, volume: float, cutoff: float) -> float:
     The pair of an atom with itself counts half, as in published benchmarks.
     """
     return 0.5 * atoms * (atoms / volume * 4 / 3 * np.pi * cutoff**3 + 1)
+
+
+def check_forces(engine: Engine, seed: int) -> Iterator[tuple[str, float, float]]:
+    """Yield relative errors of forces in water and their limits, for `verify`."""
+    for name in POTENTIALS:
+        yield f"forces of pairs in range, {name}", error_of_forces(engine, name), 5e-6
+
+
+def error_of_forces(engine: Engine, name: str) -> float:
+    """Return the relative rms error of forces in water against an explicit sum over all pairs in their nearest images.
+    """
+    box, cutoff = water(18.6), 9.0
+    atoms, law = box.atoms, potential(name, cutoff)
+    result = engine.prepare_pairs(PairSum(law, box.cell)).run(atoms).forces
+    d = box.cell.minimum_image((atoms.positions[:, None] - atoms.positions).reshape(-1, 3))
+    d = d.reshape(len(atoms), len(atoms), 3)
+    r2 = (d * d).sum(2)
+    included = np.ones(r2.shape, bool)
+    assert atoms.exclusions is not None
+    included[tuple(atoms.exclusions.T)] = included[tuple(atoms.exclusions.T[::-1])] = False
+    np.fill_diagonal(r2, np.inf)
+    total = np.zeros_like(r2)
+    for excluded, mask in ((False, included), (True, ~included)):
+        scaled = law.scaled(excluded=excluded)
+        inputs: dict[str, Any] = {f"{side}.{n}": values[index] for n, values in atoms.parameters.items()
+                  for side, index in (("i", (slice(None), None)), ("j", (None, slice(None))))}
+        inputs |= dict(zip(scaled.program.parameters, scaled.values, strict=True))
+        within = mask & (r2 < cutoff**2)
+        r2_safe = np.where(within, r2, 1.0)
+        slope = evaluate_all(scaled.program, inputs | {"r2": r2_safe, "rinv": 1 / np.sqrt(r2_safe)})[0]
+        total += np.where(within, slope, 0.0)
+    exact = (total[..., None] * d).sum(1)
+    error = float(np.sqrt(((result - exact) ** 2).mean() / (exact**2).mean()))
+    return error
