@@ -147,7 +147,8 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         structure.positions[a], charges[a]).values()
     solver = SumOptions(method="pb").named_method
     assert solver is not None
-    permittivity = solver.parameters(parameters or {})["inside"]
-    return Binding(coulomb_constant("kcal/mol/e") / permittivity * float(charges[b] @ potential),
+    values = solver.parameters(parameters or {})
+    sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
+    return Binding(coulomb_constant("kcal/mol/e") / values["inside"] * float(charges[b] @ potential),
                    kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
-                   kt * float(np.hypot(combined(errors), 0.5 * (screening[0] - screening[1]))))
+                   kt * float(np.hypot(combined(errors, sharp), 0.5 * (screening[0] - screening[1]))))

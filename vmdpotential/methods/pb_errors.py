@@ -34,16 +34,22 @@ UNSEEN = 0.075
 #: The least depth of a charge, in spacings; next to the surface all of its reaction potential is an error.
 LEAST_DEPTH = 0.1
 
-#: The charges' errors partly have the same sign: part of the sum of their sizes that is the least error of a sum.
-ALIKE = 0.15
+#: The charges' errors partly have the same sign: part of the sum of their sizes that is the least error of a sum. Where
+#: the surface has edges sharper than the spacing most have: energies of large molecules are all too small.
+ALIKE, SHARP_ALIKE = 0.15, 0.5
 
-#: Factor on the error of a sum, chosen so that at most 5 % of 50 structures have a larger one (scripts/pb_errors.py).
-SAFETY = 1.5
+#: Of sums of independent errors with random signs, nine of ten are less than this times the root of their squares.
+SAFETY = 1.65
+
+#: The same where each is at least its least error: of many terms, and what is added for one divided by their number,
+#: since one error varies more, with how the surface cuts the lattice, than a sum of many, which is nearly normal. At
+#: most one of ten errors of fragments, proteins and DNA at 0.5 to 1 A, and one of twenty of balls, is larger.
+MANY, ONE_MORE = 1.1, 0.4
 
 #: Factors for a smooth permittivity, whose rise next to charges coarse lattices do not resolve; for a surface with
 #: edges sharper than the spacing, where the error falls by the first order; and for the full equation, because of the
 #: thin layer of ions at highly charged surfaces.
-SMOOTH, SHARP, FULL = 2.5, 4.0, 1.5
+SMOOTH, SHARP, FULL = 3.4, 2.0, 2.0
 
 #: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
 COVERING, TINY = 8, 1e-6
@@ -70,7 +76,8 @@ class ReactionErrors:
         c, spacing = continuum, float(lattice.spacing.max())
         self._continuum, self._lattice, self._spacing = c, lattice, spacing
         self._ratio, self._differences = ratio, differences
-        self._kind = SMOOTH if c.gaussian else SHARP if c.probe < spacing else 1 + (FULL - 1) * curved
+        self._sharp = not c.gaussian and c.probe < spacing
+        self._kind = SMOOTH if c.gaussian else (SHARP if self._sharp else 1.0) * (1 + (FULL - 1) * curved)
 
     @cached_property
     def _covers(self) -> Covers:
@@ -98,24 +105,22 @@ class ReactionErrors:
         sizes = np.maximum(abs(signed), roots**2)
         # the surface is wrong in the same way for all charges in the ball of one atom
         alike, apart = np.bincount(found.owners, roots) ** 2, np.sqrt(np.bincount(found.owners, sizes**2))
+        parts = np.maximum(alike, apart)
+        squares = float(parts @ parts)
+        if squares == 0:
+            return 0.0
         # of coarse lattices, the sign says little
-        return combined(signed, np.maximum(alike, apart), np.minimum(1.0, steps / 2) ** 2)
+        settled: Floats = np.minimum(1.0, steps / 2) ** 2
+        together = abs(float((settled * signed).sum()))
+        same = SHARP_ALIKE if self._sharp else ALIKE
+        safety = MANY + ONE_MORE * float((parts**4).sum()) / squares**2
+        return safety * max(together, float(np.sqrt(squares)), same * float(abs(signed).sum()))
 
 
-def combined(signed: Floats, sizes: Floats | None = None, settled: Floats | float = 1.0) -> float:
-    """Return the error of a sum whose terms have the errors `signed` (N,).
-
-    Parameters
-    ----------
-    signed : (N,) float64
-    sizes : (M,) float64, optional
-        Sizes of the independent ones, if they are fewer or larger.
-    settled : (N,) float64, optional
-        How far their signs are known.
-    """
-    together = abs(float((settled * signed).sum()))
-    norm = float(np.linalg.norm(signed if sizes is None else sizes))  # of independent errors
-    return SAFETY * max(together, norm, ALIKE * float(abs(signed).sum()))
+def combined(signed: Floats, sharp: bool = False) -> float:
+    """Return the error of a sum whose terms have the errors `signed` (N,), at a surface with or without sharp edges."""
+    together, size = abs(float(signed.sum())), float(abs(signed).sum())
+    return SAFETY * max(together, float(np.linalg.norm(signed)), (SHARP_ALIKE if sharp else ALIKE) * size)
 
 
 @dataclass(frozen=True, eq=False)
