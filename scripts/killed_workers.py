@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.execution.blocks import block_size, run_blocks, split
+from vmdpotential.execution.blocks import BlockResults, block_size, split
 from vmdpotential.execution.work import Work
 
 
@@ -51,7 +51,7 @@ class Sleeps(Work):
 def total(work: Sleeps, numbers: range, size: int, workers: int) -> bytes:
     """Return the sum over all frames."""
     values = np.zeros(100)
-    for result in run_blocks(work, numbers, size=size, workers=workers):
+    for result in BlockResults(work, numbers, size=size, workers=workers):
         values += result["sum"]
     return values.tobytes()
 

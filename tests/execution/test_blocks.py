@@ -9,7 +9,7 @@ from draws import Draws, total
 
 from vmdpotential import progress
 from vmdpotential.execution import blocks
-from vmdpotential.execution.blocks import folder_of, run_blocks
+from vmdpotential.execution.blocks import BlockResults, folder_of
 from vmdpotential.execution.work import fingerprint
 
 
@@ -29,7 +29,7 @@ def test_blocks_follow_from_the_frames_alone():
 def test_progress_counts_frames_of_all_blocks():
     heard = []
     with progress.listening(lambda label, fraction: heard.append((label, round(40 * fraction)))):
-        list(run_blocks(Draws(1), range(40), size=10))
+        list(BlockResults(Draws(1), range(40), size=10))
     assert {label for label, _ in heard} == {"40 frames"}
     assert sorted({number for _, number in heard}) == list(range(1, 41))
     assert [number for _, number in heard] == sorted(number for _, number in heard)
@@ -37,15 +37,15 @@ def test_progress_counts_frames_of_all_blocks():
 
 def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplog, monkeypatch):
     folder = tmp_path / "blocks"
-    whole = total(run_blocks(Draws(7), range(40), folder=folder))
+    whole = total(BlockResults(Draws(7), range(40), folder=folder))
     assert len(list(folder.glob("block-*.npz"))) == 5
-    for other in (run_blocks(Draws(8), range(40), folder=folder, resume=True),
-                  run_blocks(Draws(7), range(40), size=9, folder=folder, resume=True),
-                  run_blocks(Draws(7), range(0, 80, 2), folder=folder, resume=True)):
+    for other in (BlockResults(Draws(8), range(40), folder=folder, resume=True),
+                  BlockResults(Draws(7), range(40), size=9, folder=folder, resume=True),
+                  BlockResults(Draws(7), range(0, 80, 2), folder=folder, resume=True)):
         assert not other.kept
     assert "5 blocks belong to other files, options or another version" in caplog.text
     monkeypatch.setattr(blocks, "__version__", "9.9")
-    assert not run_blocks(Draws(7), range(40), folder=folder, resume=True).kept
+    assert not BlockResults(Draws(7), range(40), folder=folder, resume=True).kept
     monkeypatch.undo()
 
     path = sorted(folder.glob("block-*.npz"))[1]
@@ -53,20 +53,20 @@ def test_results_of_other_work_or_damaged_ones_are_computed_anew(tmp_path, caplo
     content[content.index(b"\x93NUMPY") + 140] ^= 1  # within the sums
     path.write_bytes(content)
     sorted(folder.glob("block-*.npz"))[3].write_bytes(b"")
-    run = run_blocks(Draws(7), range(40), folder=folder, resume=True)
+    run = BlockResults(Draws(7), range(40), folder=folder, resume=True)
     assert len(run.kept) == 4
     assert total(run).tobytes() == whole.tobytes()
     assert f"{path}: is damaged" in caplog.text
 
 
 def test_what_cannot_be_kept_or_is_sooner_computed_stops_nothing(tmp_path, caplog, monkeypatch):
-    whole = total(run_blocks(Draws(7), range(40)))
+    whole = total(BlockResults(Draws(7), range(40)))
     (tmp_path / "file").touch()
-    run = run_blocks(Draws(7), range(40), folder=tmp_path / "file" / "blocks")
+    run = BlockResults(Draws(7), range(40), folder=tmp_path / "file" / "blocks")
     assert total(run).tobytes() == whole.tobytes()
     assert "blocks are not kept" in caplog.text
     monkeypatch.setattr(blocks, "DISK", 1e-3)
-    run = run_blocks(Draws(7), range(40), folder=tmp_path / "blocks")
+    run = BlockResults(Draws(7), range(40), folder=tmp_path / "blocks")
     assert total(run).tobytes() == whole.tobytes()
     assert not (tmp_path / "blocks").exists()
 
@@ -75,7 +75,7 @@ def test_folder_is_beside_a_file_and_goes_when_all_is_safe(tmp_path):
     folder = folder_of(tmp_path / "mean.dx")
     assert folder == tmp_path / "mean.dx.blocks"
     assert folder_of(None) is folder_of(Path("-")) is folder_of(Path("/dev/null")) is None
-    run = run_blocks(Draws(7), range(40), folder=folder)
+    run = BlockResults(Draws(7), range(40), folder=folder)
     list(run)
     (folder / "notes.txt").touch()
     run.clear()
@@ -105,7 +105,7 @@ def test_fingerprint_follows_what_counts(tmp_path):
 @pytest.mark.parametrize("change", ["exchanged", "other values", "an array is missing"])
 def test_blocks_whose_content_was_changed_are_computed_again(change, tmp_path):
     folder = tmp_path / "blocks"
-    whole = total(run_blocks(Draws(7), range(40), size=8, folder=folder))
+    whole = total(BlockResults(Draws(7), range(40), size=8, folder=folder))
     first, second = sorted(folder.glob("block-*.npz"))[:2]
     content = dict(np.load(first))
     if change == "exchanged":
@@ -115,5 +115,5 @@ def test_blocks_whose_content_was_changed_are_computed_again(change, tmp_path):
     else:
         del content[next(name for name, array in content.items() if array.dtype.kind == "f")]
     np.savez(first, **content)
-    again = total(run_blocks(Draws(7), range(40), size=8, folder=folder, resume=True))
+    again = total(BlockResults(Draws(7), range(40), size=8, folder=folder, resume=True))
     assert again.tobytes() == whole.tobytes()

@@ -18,11 +18,11 @@ from draws import Draws, total
 from vmdpotential import progress
 from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
 from vmdpotential.execution import blocks, cluster, pools
-from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.tree import merged, merged_at_once
 from vmdpotential.execution.work import Needs
 
-WHOLE = total(run_blocks(Draws(7), range(40), size=4)).tobytes()
+WHOLE = total(BlockResults(Draws(7), range(40), size=4)).tobytes()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def gpus(monkeypatch):
 
 @pytest.mark.usefixtures("gpus")
 def test_each_gpu_has_a_thread_and_order_is_kept():
-    results = list(run_blocks(OnGpus(7, slow=4), range(40), size=4))
+    results = list(BlockResults(OnGpus(7, slow=4), range(40), size=4))
     assert total(results).tobytes() == WHOLE
     assert {int(result["gpu"]) for result in results} == {0, 1, 2}
 
@@ -93,7 +93,7 @@ def test_each_gpu_has_a_thread_and_order_is_kept():
 def test_few_blocks_are_under_way(monkeypatch):
     started, before = [], threading.active_count()
     monkeypatch.setattr(OnGpus, "block", lambda self, numbers: started.append(numbers[0]) or {"sum": np.zeros(3)})
-    run = iter(run_blocks(OnGpus(7), range(1000), size=1))
+    run = iter(BlockResults(OnGpus(7), range(1000), size=1))
     next(run)
     time.sleep(0.05)
     assert 1 <= len(started) <= 6
@@ -105,17 +105,17 @@ def test_few_blocks_are_under_way(monkeypatch):
 def test_errors_and_stops_end_all_threads(tmp_path):
     before = threading.active_count()
     with pytest.raises(InputError, match="damaged"):
-        list(run_blocks(OnGpus(7, stop="12"), range(40), size=4))
+        list(BlockResults(OnGpus(7, stop="12"), range(40), size=4))
 
     def stop(label, fraction):
         if fraction > 0.4:
             raise KeyboardInterrupt
 
-    run = run_blocks(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks")
+    run = BlockResults(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks")
     with progress.listening(stop), pytest.raises(KeyboardInterrupt):
         list(run)
     assert threading.active_count() == before
-    again = run_blocks(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
+    again = BlockResults(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
     assert len(again.kept) >= 4
     assert total(again).tobytes() == WHOLE
 
@@ -123,7 +123,7 @@ def test_errors_and_stops_end_all_threads(tmp_path):
 def test_missing_dask_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(BackendError, match=r"Dask is not installed.*\[dask\]"):
-        next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
+        next(iter(BlockResults(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def open_ports():
 def test_workers_of_this_machine_open_no_port():
     before, counts = open_ports(), []
     with progress.listening(lambda label, fraction: counts.append(open_ports())):
-        assert total(run_blocks(Draws(7), range(40), size=4, workers=2)).tobytes() == WHOLE
+        assert total(BlockResults(Draws(7), range(40), size=4, workers=2)).tobytes() == WHOLE
     assert counts
     assert max(counts) == before
 
@@ -166,7 +166,7 @@ class Environment(Draws):
 @pytest.mark.slow
 def test_workers_of_this_machine_share_its_processors(monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "4")
-    assert {int(arrays["threads"]) for arrays in run_blocks(Environment(7), range(8), size=4, workers=2)} == {2}
+    assert {int(arrays["threads"]) for arrays in BlockResults(Environment(7), range(8), size=4, workers=2)} == {2}
 
 
 def test_work_that_other_processes_cannot_have_is_refused():
@@ -175,7 +175,7 @@ def test_work_that_other_processes_cannot_have_is_refused():
         pass
 
     with pytest.raises(UsageError) as raised:
-        list(run_blocks(Local(7), range(8), size=4, workers=2))
+        list(BlockResults(Local(7), range(8), size=4, workers=2))
     assert raised.value.parameter == "workers"
 
 
@@ -203,12 +203,12 @@ def test_a_tree_has_one_form_however_it_is_merged(count):
 @pytest.mark.slow
 def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_path):
     options = {"size": 17, "piece": 3}
-    here = list(run_blocks(Merges(7), range(40), **options))
+    here = list(BlockResults(Merges(7), range(40), **options))
     assert [int(block["count"]) for block in here] == [17, 17, 6]
     ways = {"processes": {"workers": 2, "folder": tmp_path / "here"}, "resumed": {"folder": tmp_path / "here",
             "resume": True}, "Dask": {"scheduler": address, "folder": tmp_path / "Dask"}}
     for name, way in ways.items():
-        run = run_blocks(Merges(7), range(40), **options, **way)
+        run = BlockResults(Merges(7), range(40), **options, **way)
         assert [result["sum"].tobytes() for result in run] == [actual["sum"].tobytes() for actual in here], name
     assert len(list((tmp_path / "here").glob("*.npz"))) == 14  # pieces
     assert len(list((tmp_path / "Dask").glob("*.npz"))) == 3  # the workers of the cluster have merged
@@ -216,7 +216,7 @@ def test_pieces_merge_to_the_same_bits_wherever_they_are_computed(address, tmp_p
 
 @pytest.mark.slow
 def test_a_killed_worker_changes_nothing(address, tmp_path):
-    run = run_blocks(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=address)
+    run = BlockResults(Fails(7, "21", "once", tmp_path / "flag"), range(40), size=4, scheduler=address)
     assert total(run).tobytes() == WHOLE
     assert (tmp_path / "flag").exists()
 
@@ -225,9 +225,9 @@ def test_a_killed_worker_changes_nothing(address, tmp_path):
 def test_errors_of_workers_are_one_line(address):
     at = {"scheduler": address}
     with pytest.raises(InputError, match="frame 21 is damaged; use other frames"):
-        list(run_blocks(Fails(7, "21", "input"), range(40), size=4, **at))
+        list(BlockResults(Fails(7, "21", "input"), range(40), size=4, **at))
     with pytest.raises(TaskError, match="frames 20 to 23: ZeroDivisionError: by zero"):
-        list(run_blocks(Fails(7, "21", "odd"), range(40), size=4, **at))
+        list(BlockResults(Fails(7, "21", "odd"), range(40), size=4, **at))
 
 
 @pytest.mark.slow
@@ -252,13 +252,13 @@ def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="needs Dask")
     monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     with pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 "):
-        next(iter(run_blocks(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
+        next(iter(BlockResults(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
     folder = tmp_path / "blocks"
     lost = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1", silence_logs=60,
         dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False})
     try:
-        results = iter(run_blocks(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
+        results = iter(BlockResults(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
         next(results)
         lost.sync(lost.scheduler.close)
         with pytest.raises(TaskError, match="was lost; finished blocks are kept; start it again, and resume"):
@@ -266,7 +266,7 @@ def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
     finally:
         with contextlib.suppress(TimeoutError):  # there is no scheduler to say goodbye to
             lost.close(timeout=0.5)
-    assert run_blocks(Slow(7), range(400), size=4, folder=folder, resume=True).kept
+    assert BlockResults(Slow(7), range(400), size=4, folder=folder, resume=True).kept
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class Counts(Draws):
 @pytest.mark.parametrize(("how", "count"), [("value", 1), ("machine", 1 + pools.RETRIES)])
 def test_only_errors_of_a_workers_machine_are_worth_another_worker(address, tmp_path, how, count):
     with pytest.raises(TaskError, match="odd"):
-        list(run_blocks(Counts(7, "", how, tmp_path / "flag"), range(4), size=4, scheduler=address))
+        list(BlockResults(Counts(7, "", how, tmp_path / "flag"), range(4), size=4, scheduler=address))
     assert (tmp_path / "flag").read_text() == count * "x"
 
 

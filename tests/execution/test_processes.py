@@ -13,7 +13,7 @@ import pytest
 
 from vmdpotential.errors import TaskError
 from vmdpotential.execution import pools
-from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.work import Work
 
 WORK = """
@@ -50,7 +50,7 @@ from pathlib import Path
 from types import SimpleNamespace
 import work
 from vmdpotential.execution import blocks, processes
-from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.blocks import BlockResults
 
 print("begun")
 processes.START = 1e-9  # seconds
@@ -58,7 +58,7 @@ processes.process_count = lambda engine, most, cost: 2
 blocks.get_engine = processes.get_engine = lambda name: SimpleNamespace(
     bindings=lambda: [contextlib.nullcontext], environment=lambda place: {"VMDPOTENTIAL_GPUS": str(place + 3)})
 for seconds in (0.0, 1.0):
-    found = list(run_blocks(work.Kills(Path("flag"), seconds), range(10), size=2))
+    found = list(BlockResults(work.Kills(Path("flag"), seconds), range(10), size=2))
     assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found
     others = {int(result["process"]) for result in found[1:]}
     assert os.getpid() not in others, others
@@ -103,15 +103,15 @@ class Unlucky(Work):
 
 @pytest.mark.slow
 def test_a_block_whose_process_was_killed_twice_is_computed(tmp_path):
-    actual = list(run_blocks(Unlucky(tmp_path, 2), range(10), size=2, workers=2))
+    actual = list(BlockResults(Unlucky(tmp_path, 2), range(10), size=2, workers=2))
     assert len(list(tmp_path.iterdir())) == 2
-    expected = list(run_blocks(Unlucky(tmp_path, 0), range(10), size=2))
+    expected = list(BlockResults(Unlucky(tmp_path, 0), range(10), size=2))
     assert [item["sum"].tobytes() for item in actual] == [entry["sum"].tobytes() for entry in expected]
 
 
 def test_a_block_that_ends_every_process_is_an_error():
     with pytest.raises(TaskError) as raised:
-        list(run_blocks(Deadly(), range(3), workers=1))
+        list(BlockResults(Deadly(), range(3), workers=1))
     assert "SIGKILL" in str(raised.value)
 
 

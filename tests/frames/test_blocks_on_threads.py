@@ -12,7 +12,7 @@ from vmdpotential import io, memory, progress
 from vmdpotential.commands.average import command
 from vmdpotential.errors import InputError
 from vmdpotential.execution import pools
-from vmdpotential.execution.blocks import run_blocks
+from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.execution.work import Needs
 from vmdpotential.kernels import threads
 
@@ -48,18 +48,18 @@ def test_as_many_as_fit_into_memory_share_the_threads():
     assert pools.shares(OnThreads(7), 1) == pools.shares(OnThreads(7, memory=200), 8) == pools.shares(Draws(7), 8)
     heard = []
     with progress.listening(lambda label, fraction: heard.append(fraction)):
-        results = list(run_blocks(OnThreads(7), range(40), size=4))
+        results = list(BlockResults(OnThreads(7), range(40), size=4))
     assert {int(result["threads"]) for result in results} == {2}
     assert threads.count() == 5
     assert heard[-1] == 1.0
-    assert total(results).tobytes() == total(run_blocks(Draws(7), range(40), size=4)).tobytes()
+    assert total(results).tobytes() == total(BlockResults(Draws(7), range(40), size=4)).tobytes()
 
 
 @pytest.mark.usefixtures("five")
 def test_an_error_of_one_ends_all():
     before = threading.active_count()
     with pytest.raises(InputError, match="damaged"):
-        list(run_blocks(OnThreads(7, stop="12"), range(40), size=4))
+        list(BlockResults(OnThreads(7, stop="12"), range(40), size=4))
     assert threading.active_count() == before
 
 

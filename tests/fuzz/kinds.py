@@ -105,7 +105,7 @@ class _Work(Work):
 
 
 def _run(folder: Path, resume: bool) -> blocks.BlockResults:
-    return blocks.run_blocks(_Work(), range(4), size=4, folder=folder, resume=resume)
+    return blocks.BlockResults(_Work(), range(4), size=4, folder=folder, resume=resume)
 
 
 def _written(function: Callable[[Path], object], name: str) -> bytes:

@@ -307,7 +307,3 @@ class _Heard:
         else:
             self.part = fraction if label == LABEL else self.part
             self.outer(f"{self.total} {LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
-
-
-#: The name by which tasks call it.
-run_blocks = BlockResults

@@ -39,5 +39,5 @@ class Execution(CheckedOptions):
 
     @property
     def blocks(self) -> dict[str, Any]:
-        """Keywords of :func:`vmdpotential.execution.blocks.run_blocks`."""
+        """Keywords of :class:`vmdpotential.execution.blocks.BlockResults`."""
         return {"folder": self.folder, "resume": self.resume, "workers": self.workers, "scheduler": self.scheduler}

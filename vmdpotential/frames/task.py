@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import progress
-from vmdpotential.execution.blocks import LABEL, BlockResults, run_blocks
+from vmdpotential.execution.blocks import LABEL, BlockResults
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BLOCKS
@@ -148,8 +148,8 @@ class TaskPlan(ABC, Generic[R]):
 
     def run(self, execution: Execution | None = None) -> BlockResults:
         """Return the results of the blocks, which are computed as they are consumed."""
-        return run_blocks(self.work, self.numbers, size=self.size, piece=self.piece,
-                          **(execution or Execution()).blocks)
+        return BlockResults(self.work, self.numbers, size=self.size, piece=self.piece,
+                            **(execution or Execution()).blocks)
 
     def sums(self) -> Mapping[str, Sum]:
         """Return the sums of the task, which are still empty."""
@@ -179,5 +179,5 @@ def run_task(task: FrameTask, execution: Execution | None = None, *, size: int =
         Number of frames that are computed at once; 0 computes whole blocks.
     """
     numbers, execution = task.frames.numbers(), execution or Execution()
-    results = run_blocks(task, numbers, size=size or max(1, len(numbers) // BLOCKS), piece=piece, **execution.blocks)
+    results = BlockResults(task, numbers, size=size or max(1, len(numbers) // BLOCKS), piece=piece, **execution.blocks)
     return merge_blocks(task.sums(), results, execution.partial)
