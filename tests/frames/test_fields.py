@@ -64,8 +64,8 @@ def test_rock_salt_has_madelungs_constant_and_no_field():
 @pytest.mark.parametrize("count", [40, 3000])
 def test_an_open_boundary_has_all_atoms(monkeypatch, count):
     positions, charges = random_charges(count, 0, 30)
-    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(
-        pair_field=1.0 if count > 1000 else 0.0))
+    monkeypatch.setattr(CpuEngine, "costs", CpuEngine.costs._replace(
+        point_pair_field=1.0 if count > 1000 else 0.0))
     structure = charges_at(positions, charges)
     expected = definition(positions[:20], positions, charges, range(20))
     actual = field_at(structure, atoms(*range(20)))

@@ -105,7 +105,7 @@ def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatc
     b = np.arange(len(lysozyme)) >= 1000
     terms = lysozyme.topology.nonbonded()
     exact = Between(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
-    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(pair=1.0))
+    monkeypatch.setattr(CpuEngine, "costs", CpuEngine.costs._replace(point_pair=1.0))
     mesh = Between(lysozyme, terms, a, b, forces=True)
     result = mesh.run(lysozyme.positions, None)
     assert mesh._long is not None

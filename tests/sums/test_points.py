@@ -303,6 +303,6 @@ def test_a_mesh_without_room_is_not_replaced_by_hours_of_pairs(monkeypatch):
     monkeypatch.setattr(machine, "MAX_SECONDS", 0.0)  # 2000 atoms stand for a million
     monkeypatch.setattr(machine, "MAX_RATIO", 1.0)
     assert sum_at(request, positions, charges, get_engine("cpu"))[0].method == "pme"
-    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "600k")
     with pytest.raises(MemoryPlanError):
         sum_at(request, positions, charges, get_engine("cpu"))

@@ -196,8 +196,8 @@ def test_points_that_hardly_anything_reaches_are_summed_exactly():
 @pytest.mark.parametrize("name", BOXES)
 def test_field_at_atoms_by_a_mesh(name, monkeypatch):
     # so that a mesh takes less time for few atoms too
-    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(
-        pair_field=1e-3, sort=1e-3, image=1e-3))
+    monkeypatch.setattr(CpuEngine, "costs", CpuEngine.costs._replace(
+        point_pair_field=1e-3, sort=1e-3, image=1e-3))
     cell = BOXES[name]
     ions = system(cell)
     result = field_at(ions, Places.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)

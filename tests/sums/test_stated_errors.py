@@ -14,7 +14,7 @@ NAMES = ["box", "triclinic", "charged needle", "slanted plate", "open, charged",
 @pytest.mark.parametrize("name", slow(NAMES, NAMES[2:]))
 def test_actual_errors_are_those_stated(name, tolerance, monkeypatch):
     # so that open systems of few atoms take a mesh
-    monkeypatch.setattr(CpuEngine, "point_costs", CpuEngine.point_costs._replace(pair=1.0, pair_field=1.0))
+    monkeypatch.setattr(CpuEngine, "costs", CpuEngine.costs._replace(point_pair=1.0, point_pair_field=1.0))
     (system,) = [system for named, *system in stated_systems.systems(name) if named == name]
     for what, stated, actual in stated_systems.compared(*system, tolerance):
         assert stated <= tolerance, what

@@ -177,8 +177,8 @@ ROUNDING = 1e-7
 
 def main():
     """Compare, print, and end with 1 where an error is more than stated."""
-    costs = CpuEngine.point_costs._replace(pair=1.0, pair_field=1.0)  # so that open systems of few atoms take a mesh
-    CpuEngine.point_costs = costs
+    # so that open systems of few atoms take a mesh
+    CpuEngine.costs = CpuEngine.costs._replace(point_pair=1.0, point_pair_field=1.0)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tolerance", type=float, default=1e-4)
     options = parser.parse_args()

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from vmdpotential import registry
-from vmdpotential.engines.costs import CPU, CPU_POINTS, Costs, PointCosts
+from vmdpotential.engines.costs import CPU, Costs
 from vmdpotential.errors import BackendError, TaskError, UsageError, in_words
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
@@ -208,9 +208,8 @@ class Engine:
 
     name: str
 
-    #: Seconds that the steps of a map, and those of a sum at points, take on this engine.
+    #: Seconds that the steps of a sum take on this engine.
     costs: Costs = CPU
-    point_costs: PointCosts = CPU_POINTS
 
     @property
     def has_transforms(self) -> bool:

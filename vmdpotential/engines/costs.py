@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Costs(NamedTuple):
-    """Times of an engine for each step of a map, s.
+    """Times of an engine for each step of a sum, s.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class Costs(NamedTuple):
     atom : float
         Time per atom, to transfer and to sort it.
     spread : float
-        Time per node to which an atom's charge is spread.
+        Time per node of a mesh to which an atom's charge is spread.
     transform_open, transform_periodic : float
         Time of the Fourier transforms, per node and per binary logarithm of the number of nodes.
     interpolate : float
@@ -40,6 +40,14 @@ class Costs(NamedTuple):
         Time per charge of a level and node within its reach, as a multiple of `pair`.
     continuum_node, continuum_atom : float
         Time per node, and per atom, of the linear Poisson-Boltzmann equation.
+    at_point, gather : float
+        Time per arbitrary point of a mesh sum, and per node that it is interpolated from.
+    near, sort : float
+        Time per pair of an atom and an arbitrary point within a radius, and per atom to sort it for that.
+    point_pair, point_pair_field : float
+        Time per pair of an atom and an arbitrary point of a direct sum, without and with the field.
+    image, wave : float
+        Time per pair of an Ewald sum, with the search for its nearest image, and per wave and atom or point.
     """
 
     fixed: float
@@ -57,43 +65,14 @@ class Costs(NamedTuple):
     stencil: float = 0.1
     continuum_node: float = 1.8e-7
     continuum_atom: float = 4e-5
-
-
-class PointCosts(NamedTuple):
-    """Times of an engine for each step of sums at arbitrary points, s.
-
-    Parameters
-    ----------
-    fixed, point : float
-        Time of a sum by a mesh that does not depend on its size, and time per point.
-    spread, gather : float
-        Time per node that an atom is spread to, and per node that a point is interpolated from.
-    node_open, node_periodic : float
-        Time of the Fourier transforms, per node.
-    near : float
-        Time per pair within the split radius.
-    pair, pair_field : float
-        Time per pair of a direct sum, without and with the field.
-    image : float
-        Time per pair of an Ewald sum, with the search for its nearest image.
-    wave : float
-        Time per wave of an Ewald sum and atom or point.
-    sort : float
-        Time per atom, to sort it for the search of pairs within a radius.
-    """
-
-    fixed: float
-    point: float
-    spread: float
-    gather: float
-    node_open: float
-    node_periodic: float
-    near: float
-    pair: float
-    pair_field: float
-    image: float
-    wave: float
-    sort: float
+    at_point: float = 2e-7
+    gather: float = 5e-10
+    near: float = 6e-9
+    sort: float = 2e-7
+    point_pair: float = 6e-10
+    point_pair_field: float = 2e-9
+    image: float = 8e-10
+    wave: float = 4e-9
 
 
 #: Measured with one thread of an EPYC (Zen 4) processor.
@@ -101,15 +80,8 @@ CPU = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, t
             interpolate=0.0, pair=6e-11, candidate=3e-8, point=1.2e-8, direct=1.1e-10, plain_pair=1.2,
             stencil=0.4)
 
-#: Measured on an H200.
+#: Measured on an H200; those of arbitrary points are estimated from the rates of its kernels in float64.
 CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
              interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2,
-             continuum_node=6e-9, continuum_atom=1.5e-5)
-
-#: Measured with one thread of an EPYC (Zen 5) processor.
-CPU_POINTS = PointCosts(fixed=0.01, point=3.5e-7, spread=1.3e-9, gather=2e-9, node_open=1.2e-8, node_periodic=2e-8,
-                        near=1.4e-8, pair=8e-10, pair_field=2.2e-9, image=6e-9, wave=1.8e-9, sort=3e-7)
-
-#: Estimated for an H200 from its times of maps and the rates of its kernels in float64.
-CUDA_POINTS = PointCosts(fixed=2e-3, point=2e-8, spread=4.5e-12, gather=1e-11, node_open=4e-11, node_periodic=4e-11,
-                         near=1e-11, pair=2e-12, pair_field=4e-12, image=6e-12, wave=1e-11, sort=3e-9)
+             continuum_node=6e-9, continuum_atom=1.5e-5, at_point=2e-8, gather=1e-11, near=1e-11, sort=3e-9,
+             point_pair=2e-12, point_pair_field=4e-12, image=6e-12, wave=1e-11)

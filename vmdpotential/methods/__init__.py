@@ -514,11 +514,13 @@ def result_bytes(request: Request) -> int:
 
 
 def interpolated_bytes(request: Request) -> int:
-    """Return the bytes of maps that are interpolated from a mesh, with temporary arrays.
+    """Return the bytes of values that are interpolated from a mesh, with temporary arrays.
 
-    The mesh interpolated along two axes is at most as large as a map; interpolation along the third gives the map, or
-    is added to it.
+    Points are sorted. For maps, the mesh interpolated along two axes is at most as large as a map; interpolation along
+    the third gives the map, or is added to it.
     """
+    if request.at_points:
+        return 200 * request.points_in_memory
     real = 4 if request.precision == "single" else 8
     maps = 4 if request.field else real == 8
     return (4 * maps + 2 * real) * request.points_in_memory

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from vmdpotential.engines.costs import Costs, PointCosts
+from vmdpotential.engines.costs import Costs
 from vmdpotential.methods import Request
 from vmdpotential.splitting.coulomb import optimal
 from vmdpotential.splitting.gaussian import rendered
@@ -42,21 +42,23 @@ def exponentials(request: Request) -> int:
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a map.
+    """The size of a sum.
 
     Parameters
     ----------
     atoms, points : int
     spacing : float, A
-        Spacing of the lattice.
+        Spacing of the lattice; 0 for arbitrary points.
     density : float, 1/A^3
         Number of atoms per volume.
     extents : (3,) float, A
-        Lengths of the mesh: of the cell, or the box around atoms and lattice.
+        Lengths of the mesh: of the cell, or the box around atoms and target.
     periodic : bool
         Whether the mesh needs no padding.
     maps : int
         Number of maps: 1, or 4 with the field.
+    radius : float or None, A
+        The split radius, if pairs within it are summed elsewhere.
     """
 
     atoms: int
@@ -66,22 +68,25 @@ class Size:
     extents: tuple[float, float, float]
     periodic: bool
     maps: int = 1
+    radius: float | None = None
 
     @classmethod
     def of(cls, request: Request) -> Size:
-        """Return the size of a requested map."""
-        lattice, charges = request.lattice, request.charges
+        """Return the size of a requested sum."""
+        target, charges = request.target, request.charges
         if request.cell is None:
-            extents = np.maximum(lattice.last, charges.box.high) - np.minimum(lattice.origin, charges.box.low)
+            box = target.box
+            extents = np.maximum(box.high, charges.box.high) - np.minimum(box.low, charges.box.low)
         else:
             extents = np.linalg.norm(request.cell.vectors, axis=1)
         a, b, c = extents.tolist()
-        return cls(charges.count, lattice.size, float(lattice.spacing.max()), charges.count / charges.volume, (a, b, c),
-                   request.cell is not None, 4 if request.field else 1)
+        spacing = 0.0 if request.at_points else float(request.lattice.spacing.max())
+        return cls(charges.count, target.size, spacing, charges.count / charges.volume, (a, b, c),
+                   request.cell is not None, 4 if request.field else 1, request.radius)
 
 
 def parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
-    """Return the amounts of the parts of a mesh sum, in the order of :class:`Costs`; with a radius of 0, no pairs."""
+    """Return the amounts of the parts of a map by a mesh, in the order of :class:`Costs`; with radius 0, no pairs."""
     points = math.prod(transform(size.extents, mesh, order, size.periodic))
     turns = points * math.log2(points)
     around = size.points * size.density if radius else 0.0
@@ -103,7 +108,13 @@ def _within(side: float, radius: float) -> float:
 
 def seconds(size: Size, costs: Costs, mesh: float, radius: float, order: int) -> float:
     """Return the time that a mesh sum should take."""
-    return float(sum(map(operator.mul, costs, parts(size, mesh, radius, order))))
+    if size.spacing:
+        return float(sum(map(operator.mul, costs, parts(size, mesh, radius, order))))
+    nodes = math.prod(transform(size.extents, mesh, order, size.periodic))
+    within = 0.0 if size.radius is not None else size.density * _within(0.0, radius)
+    return (costs.fixed + costs.at_point * size.points + costs.near * size.points * within
+            + (costs.transform_periodic if size.periodic else costs.transform_open) * nodes * math.log2(nodes)
+            + order**3 * (costs.spread * size.atoms + costs.gather * size.points))
 
 
 def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float, int]]:
@@ -133,52 +144,20 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
 
 
 @lru_cache(maxsize=64)
-def cheapest(size: Size, costs: Costs, error: float,
-             split: Split = optimal) -> tuple[float, float, int, float] | None:
+def cheapest(size: Size, costs: Costs, error: float, split: Split = optimal,
+             width: float | None = None) -> tuple[float, float, int, float] | None:
     """Return mesh spacing (A), ratio of radius and spacing, order and seconds of the cheapest mesh for an error.
 
-    None if no mesh is good enough.
+    None if no mesh is good enough. Gaussian charges of a `width` (A) have no pairs: the ratio is 0.
     """
+    meshes: Iterable[tuple[float, float, int]]
+    if width is not None:
+        meshes = ((width * part, 0.0, order) for order in ORDERS for part in PARTS
+                  if rendered(width, 0.0, width * part, order)[1] <= error)
+    else:
+        meshes = choices(error, split) if size.radius is None else _of_radius(size.radius, error, split)
     best = min(((seconds(size, costs, spacing, ratio * spacing, order), spacing, ratio, order)
-                for spacing, ratio, order in choices(error, split)), default=None)
-    return None if best is None else (*best[1:], best[0])
-
-
-@lru_cache(maxsize=64)
-def cheapest_smeared(size: Size, costs: Costs, error: float, width: float) -> tuple[float, float, int, float] | None:
-    """Return the same as :func:`cheapest` for Gaussian charges of a width (A), which have no pairs: the ratio is 0."""
-    best = min(((seconds(size, costs, spacing, 0.0, order), spacing, order) for order in ORDERS
-                for spacing in (width * part for part in PARTS) if rendered(width, 0.0, spacing, order)[1] <= error),
-               default=None)
-    return None if best is None else (best[1], 0.0, best[2], best[0])
-
-
-def point_extents(request: Request) -> tuple[float, ...]:
-    """Return the lengths (3,) of a mesh for points, A."""
-    if request.cell is not None:
-        return tuple(np.linalg.norm(request.cell.vectors, axis=1).tolist())
-    atoms, points = request.charges.box, request.target.box
-    return tuple((np.maximum(atoms.high, points.high) - np.minimum(atoms.low, points.low)).tolist())
-
-
-def cheapest_at_points(request: Request, costs: PointCosts, error: float,
-                       split: Split = optimal) -> tuple[float, float, int, float] | None:
-    """Return mesh spacing (A), ratio of radius and spacing, order and seconds of the cheapest mesh for points.
-
-    None if no mesh is good enough. With a given split radius, pairs do not count, as they are summed elsewhere.
-    """
-    extents, periodic, charges, count = (
-        point_extents(request), request.cell is not None, request.charges, request.target.size)
-    node, radius = costs.node_periodic if periodic else costs.node_open, request.radius
-    density = charges.count / charges.volume
-
-    def seconds(spacing: float, ratio: float, order: int) -> float:
-        within = 0.0 if radius is not None else density * 4 / 3 * math.pi * (ratio * spacing) ** 3
-        return (costs.fixed + costs.point * count + node * math.prod(transform(extents, spacing, order, periodic))
-                + costs.near * count * within + order**3 * (costs.spread * charges.count + costs.gather * count))
-
-    result = choices(error, split) if radius is None else _of_radius(radius, error, split)
-    best = min(((seconds(*choice), *choice) for choice in result), default=None)
+                for spacing, ratio, order in meshes), default=None)
     return None if best is None else (*best[1:], best[0])
 
 

@@ -76,9 +76,9 @@ def _ended(request: Request) -> Bound:
 
 
 def _at_points(request: Request, engine: Engine) -> Estimate:
-    costs, count, charges = engine.point_costs, request.target.size, request.charges
+    costs, count, charges = engine.costs, request.target.size, request.charges
     reach = _ended(request).cutoff
-    pairs = (costs.pair_field if request.field else costs.pair) * count * charges.count
+    pairs = (costs.point_pair_field if request.field else costs.point_pair) * count * charges.count
     if reach is not None:
         within = charges.count / charges.volume * 4 / 3 * np.pi * reach**3
         near = costs.sort * charges.count + costs.near * count * (

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import Engine, PotentialSum, Prepared, get_engine
-from vmdpotential.engines.costs import PointCosts
+from vmdpotential.engines.costs import Costs
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice, Points
@@ -92,13 +92,13 @@ class Tiling:
         """Return the number of waves up to these indices, of either sign."""
         return int(np.prod(2.0 * self.counts(band) + 1))
 
-    def seconds(self, band: float, points: int, atoms: int, costs: PointCosts, pairs: bool = True) -> float:
+    def seconds(self, band: float, points: int, atoms: int, costs: Costs, pairs: bool = True) -> float:
         """Return the estimated seconds of the sum, with or without its pairs."""
         waves = (points + atoms) * self.waves(band / self.radius) * costs.wave
         return float(costs.fixed + waves + (costs.image * points * atoms * np.prod(self.repeats) if pairs else 0.0))
 
 
-def tiling(cell: Cell, points: int, atoms: int, longest: float, band: float, costs: PointCosts) -> Tiling:
+def tiling(cell: Cell, points: int, atoms: int, longest: float, band: float, costs: Costs) -> Tiling:
     """Return the fastest tiling.
 
     The number of waves is proportional to the volume of the cell over the cube of the split radius. A flat or long cell
@@ -227,7 +227,7 @@ def ewald_sum(bound: Bound, cell: Cell, target: Lattice | Points, atoms: int, en
 def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engine,
              accuracy: float = ACCURACY) -> tuple[Tiling, float]:
     band = band_limit(accuracy)
-    return tiling(cell, points, atoms, min(LONGEST, split.longest), band, engine.point_costs), band
+    return tiling(cell, points, atoms, min(LONGEST, split.longest), band, engine.costs), band
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ class Ewald(Method):
         fastest, band = _fastest(split, cell, count, atoms, engine)
         if radius is not None:
             fastest = Tiling(fastest.basis, (1, 1, 1), radius)
-        seconds = (2 if request.field else 1) * fastest.seconds(band, count, atoms, engine.point_costs, radius is None)
+        seconds = (2 if request.field else 1) * fastest.seconds(band, count, atoms, engine.costs, radius is None)
         needed = 64 * fastest.waves(band / fastest.radius) + (
             40 * count if request.at_points else 12 * result_bytes(request))
         return Estimate(seconds, needed)

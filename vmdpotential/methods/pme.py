@@ -30,7 +30,7 @@ from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.methods.costs import Size, cheapest, cheapest_at_points, cheapest_smeared, point_extents
+from vmdpotential.methods.costs import Size, cheapest
 from vmdpotential.methods.costs import transform as _transform
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.splitting.coulomb import optimal
@@ -66,9 +66,6 @@ class Pme(Method):
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
                            "use a larger {tolerance}, or {method direct}", TaskError)
         spacing, ratio, order, seconds = best
-        if request.at_points:
-            nodes = np.prod(_transform(point_extents(request), spacing, order, request.cell is not None))
-            return Estimate(seconds, int(30 * nodes) + 200 * (request.charges.count + request.target.size))
         return Estimate(seconds, mesh_bytes(request, Size.of(request), spacing, ratio * spacing, order))
 
     def plan(self, request: Request, engine: Engine) -> SumPlan | MeshPlan:
@@ -101,13 +98,8 @@ def _split(request: Request) -> LongRange:
 
 def _choose(request: Request, engine: Engine) -> Choice | None:
     """Return mesh spacing, ratio of split radius and spacing, order and seconds of the cheapest mesh."""
-    error, split = request.relative_error / MARGIN, _split(request)
-    if request.at_points:
-        return cheapest_at_points(request, engine.point_costs, error, split.mesh)
-    size = Size.of(request)
-    if split.width is None:
-        return cheapest(size, engine.costs, error, split.mesh)
-    return cheapest_smeared(size, engine.costs, error, split.width)
+    split = _split(request)
+    return cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN, split.mesh, split.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +153,7 @@ class MeshPlan(Plan):
             return last[1]
         points = target.points()
         nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
-        memory.require(int(30 * nodes + 200 * (len(positions) + len(points))), f"a mesh of {nodes:.3g} points",
+        memory.require(_bytes(self.request, nodes, 0.0), f"a mesh of {nodes:.3g} points",
                        "use a larger {tolerance}, or correct atoms and points that are far away")
         ready = get_engine(self.engine).prepare(PotentialSum.split(
             target, self._mesh(points, positions, cell), "double", self.request.field, self.request.radius is None))
@@ -206,7 +198,7 @@ def _bytes(request: Request, nodes: float, radius: float) -> int:
     """Return the bytes of a sum with `nodes` points of the transform and images within the split radius."""
     # at most 3.5 numbers for each point of the transform, including the influence function; the maps; and atoms with
     # their images within the split radius
-    images = request.images(radius) if request.cell is not None else 0.0
+    images = 0.0 if request.cell is None or request.at_points else request.images(radius)
     real = 4 if request.precision == "single" else 8
     return int(3.5 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
 

@@ -283,10 +283,10 @@ class Between:
     def _beyond(self, name: str, positions: Floats, cell: Cell | None, error: float) -> Plan | None:
         """Return a method's plan for the smooth part; None if all pairs of an open boundary are summed instead."""
         method: Method = registry.get("method", name)
-        request, costs = self._request(positions, cell).with_error(error), self.engine.point_costs
+        request, costs = self._request(positions, cell).with_error(error), self.engine.costs
         if cell is not None:
             return plan_fastest(request, self.engine, name)
-        all_pairs = costs.pair * len(self.atoms) * len(self.others)
+        all_pairs = costs.point_pair * len(self.atoms) * len(self.others)
         if "open" not in method.boundaries or all_pairs < 2 * costs.fixed:  # a mesh could hardly be faster
             return None
         try:

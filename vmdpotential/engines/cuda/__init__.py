@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.engines.costs import CUDA, CUDA_POINTS, Costs, PointCosts
+from vmdpotential.engines.costs import CUDA, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ class CudaEngine(Engine):
 
     name = "cuda"
     costs: Costs = CUDA
-    point_costs: PointCosts = CUDA_POINTS
 
     def check(self) -> None:
         """Make sure that the engine works on this machine.
