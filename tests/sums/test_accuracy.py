@@ -17,7 +17,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, shifted_coulomb
 from vmdpotential.maps import potential_map
 from vmdpotential.methods import Charges, Estimate, Request, accuracy, cutoff, direct
-from vmdpotential.methods.accuracy import AWAY, POINTS, Errors, Sample
+from vmdpotential.methods.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
 from vmdpotential.methods.choice import fastest
 from vmdpotential.methods.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
@@ -37,7 +37,7 @@ def test_the_stated_error_is_that_of_the_whole_map(seed):
     grid = potential_map(structure, method="pme", tolerance=1e-2, lattice=exact.lattice, engine="cpu")
     true = np.sqrt(np.mean((grid.values - exact.values) ** 2) / np.mean(exact.values**2))
     assert 0.5 * true < grid.provenance.error < 2 * true
-    away = cKDTree(positions).query(grid.lattice.points())[0].reshape(grid.lattice.shape) > AWAY
+    away = cKDTree(positions).query(grid.lattice.points())[0].reshape(grid.lattice.shape) > AWAY_DISTANCE
     true = np.sqrt(np.mean((grid.values - exact.values)[away] ** 2) / np.mean(exact.values[away] ** 2))
     assert 0.5 * true < grid.provenance.error_away < 2 * true
 
@@ -197,7 +197,7 @@ def test_the_sample_is_exact_potential_field_and_distances(cell):
     images = positions if cell is None else cell.images_in_box(positions, np.full(3, -12.0), np.full(3, 20.0))[0]
     np.testing.assert_allclose(sample.distances, cKDTree(images).query(points)[0], rtol=1e-9)
     assert sample.values.shape == (4, len(sample.weights))
-    assert 0.75 * POINTS < len(sample.weights) <= POINTS
+    assert 0.75 * COMPARED_NODES < len(sample.weights) <= COMPARED_NODES
     assert sample.weights.sum() == pytest.approx(1)
     assert sample.weights.sum() == pytest.approx(1)
     if cell is None:
@@ -226,7 +226,7 @@ def test_nodes_next_to_many_atoms_are_sampled_in_little_memory():
     for x, y, z in first:
         mask[x:x + 18, y:y + 18, z:z + 18] = True
     assert weights[mask[tuple(indices.T)]].sum() == pytest.approx(mask.mean(), rel=0.05)
-    assert mask[tuple(indices.T)].sum() > 0.45 * POINTS
+    assert mask[tuple(indices.T)].sum() > 0.45 * COMPARED_NODES
 
 
 def test_a_point_at_the_edge_of_the_soft_core_does_not_count_with_a_field():

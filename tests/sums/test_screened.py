@@ -16,7 +16,7 @@ from vmdpotential.interactions import coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
 from vmdpotential.methods import Charges, Request, cutoff, direct, pme
-from vmdpotential.methods.accuracy import AWAY
+from vmdpotential.methods.accuracy import AWAY_DISTANCE
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.molecule.cell import Cell
@@ -81,7 +81,7 @@ def test_maps_keep_the_tolerance(name, length, tolerance):
     expected, least = written_out(lattice.points(), cell, length, 16.0)
     expected *= coulomb_constant("V")
     actual = np.array([part.values.ravel() for part in (grid, *grid.field)])
-    for where in (slice(None), least > AWAY):
+    for where in (slice(None), least > AWAY_DISTANCE):
         for part in (slice(0, 1), slice(1, 4)):
             error = rms((actual - expected)[part, where]) / rms(expected[part, where])
             assert 1e-7 < error < 1.3 * tolerance

@@ -48,7 +48,7 @@ _COARSE = 0.2
 
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
     """Yield a line on the error of a map: if it is known, and always for methods that are not sums over charges."""
-    from vmdpotential.methods.accuracy import POINTS, Errors
+    from vmdpotential.methods.accuracy import COMPARED_NODES, Errors
 
     source = grid.provenance
     if not registry.get("method", source.method).superposes:
@@ -58,7 +58,7 @@ def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
                 source.error, source.error_away or 0.0) > _COARSE else ""))
     elif source.error is not None and source.error_away is not None:
         errors = Errors(source.error, source.error_away, source.error_field, source.error_field_away)
-        yield f"relative rms error {errors}, at {POINTS} points{where} (tolerance {source.tolerance:g})"
+        yield f"relative rms error {errors}, at {COMPARED_NODES} points{where} (tolerance {source.tolerance:g})"
 
 
 class GridResult(Result):

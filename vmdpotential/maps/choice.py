@@ -11,12 +11,12 @@ from vmdpotential.interactions import Bound
 from vmdpotential.maps.options import SumOptions
 from vmdpotential.methods import Method, Request
 from vmdpotential.methods.accuracy import Sample
-from vmdpotential.methods.choice import SOON as SOON
+from vmdpotential.methods.choice import QUICK_SUM_FACTOR as QUICK_SUM_FACTOR
 from vmdpotential.methods.choice import fastest
 
 
 def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
-                  engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
+                  engine: Engine, soon: float = QUICK_SUM_FACTOR) -> tuple[Method, Request, Sample | None]:
     """Return the method that an option names, or the fastest; see :func:`vmdpotential.methods.choice.fastest`.
 
     Raises

@@ -26,7 +26,7 @@ from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import described, in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods import Charges, Method, Plan, Request, accuracy
-from vmdpotential.methods.choice import SOON
+from vmdpotential.methods.choice import QUICK_SUM_FACTOR
 from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME, Cell, same_cell
@@ -135,7 +135,7 @@ class MapPlan:
 
 
 def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | None = None, field: bool = False,
-             margin: float = 0.0, soon: float = SOON, sink: Sink | None = None) -> tuple[MapPlan, Result]:
+             margin: float = 0.0, soon: float = QUICK_SUM_FACTOR, sink: Sink | None = None) -> tuple[MapPlan, Result]:
     """Return the plan of a map that keeps the tolerance, and its result for the structure; see :func:`potential_map`.
 
     `margin` is the distance (A) by which atoms of an open boundary may leave the box around them later; `soon` is 0 if

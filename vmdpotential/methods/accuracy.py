@@ -30,28 +30,28 @@ Indices = NDArray[np.int64]
 log = logging.getLogger(__name__)
 
 #: Numbers of nodes of a lattice and of arbitrary points at which a sum is compared with the exact one.
-POINTS, POINTS_SAMPLED = 400, 200
+COMPARED_NODES, COMPARED_POINTS = 400, 200
 
 #: Points farther than this from every charge, A, count as away from charges; if fewer than a quarter are, the farthest
 #: quarter.
-AWAY = 2.0
+AWAY_DISTANCE = 2.0
 
 #: Atoms per A^3 of a lattice or a cell, below which some points are chosen near atoms; and the side of blocks then, A.
-SPARSE, BLOCK = 0.01, 8.0
+SPARSE_DENSITY, BLOCK_SIDE = 0.01, 8.0
 
 #: Number of nodes beside atoms up to which all are listed, with those beside several; and of random ones otherwise,
 #: which give their number within about 3 %.
 MAX_NODES, SAMPLED_NODES = 200_000, 4_000
 
 #: In a periodic cell, a screened potential is summed to the distance at which it is the tolerance divided by this.
-BEYOND = 1e3
+TAIL_FACTOR = 1e3
 
 #: Part of the tolerance that an exact sum over waves may neglect.
-FINER_BY = 1e-3
+EXACT_TOLERANCE = 1e-3
 
 #: Step of finite differences for the field, A, whose error is 4e-6 at 0.1 A from a charge; and the factor for a smaller
 #: step nearer to a charge (error 1e-6 at 0.01 A), where rounding is small compared with the field.
-STEP, CLOSE, FINER = 2e-4, 0.1, 0.05
+FIELD_STEP, CLOSE_DISTANCE, CLOSE_STEP_FACTOR = 2e-4, 0.1, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Sample:
         """Mask of the nodes away from charges, (M,); None at points, whose number near charges means nothing."""
         if self.distances is None:
             return None
-        far: NDArray[np.bool_] = self.distances > AWAY
+        far: NDArray[np.bool_] = self.distances > AWAY_DISTANCE
         if 4 * far.sum() >= len(far):
             return far
         farthest = np.zeros(len(far), np.bool_)
@@ -123,10 +123,10 @@ def _ratio(error: float, rms: float) -> float:
 
 
 def choose_rows(count: int) -> Indices:
-    """Return the indices of the points at which the error is measured, :data:`POINTS_SAMPLED` or all, increasing."""
-    if count <= POINTS_SAMPLED:
+    """Return the indices of the points at which the error is measured, :data:`COMPARED_POINTS` or all, increasing."""
+    if count <= COMPARED_POINTS:
         return np.arange(count)
-    return np.sort(np.random.default_rng(2009).choice(count, POINTS_SAMPLED, replace=False))
+    return np.sort(np.random.default_rng(2009).choice(count, COMPARED_POINTS, replace=False))
 
 
 def _sample_points(request: Request, positions: Floats, charges: Floats, engine: Engine) -> Sample:
@@ -139,7 +139,7 @@ def _sample_points(request: Request, positions: Floats, charges: Floats, engine:
                   np.full(len(rows), 1 / len(rows)))
 
 
-def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = POINTS) -> Sample:
+def sample(request: Request, positions: Floats, charges: Floats, engine: Engine, count: int = COMPARED_NODES) -> Sample:
     """Return the exact potential at random points of a target, and the field if it is requested.
 
     Without a cutoff, it is the full potential: a direct sum, or Ewald's sum in a periodic cell.
@@ -160,13 +160,13 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
             values = np.concatenate([values[:1], (values[4:] - values[1:4]) / (2 * step)])
         return values, distances[: len(points)]
 
-    result, distances = exact(points, STEP)
+    result, distances = exact(points, FIELD_STEP)
     if request.field:
-        close = np.flatnonzero(distances < CLOSE)
+        close = np.flatnonzero(distances < CLOSE_DISTANCE)
         if len(close):
-            result[:, close], _ = exact(points[close], FINER * STEP)
+            result[:, close], _ = exact(points[close], CLOSE_STEP_FACTOR * FIELD_STEP)
         # finite differences are wrong at the edge of the soft core
-        weights = np.where(abs(distances - SOFT_CORE) < 2 * STEP, 0.0, weights)
+        weights = np.where(abs(distances - SOFT_CORE) < 2 * FIELD_STEP, 0.0, weights)
         if request.interaction.masked:  # and across the end of an interaction that jumps there
             weights = np.where(_at_end(request, points, positions), 0.0, weights)
     return Sample(indices, result, weights, distances)
@@ -174,26 +174,26 @@ def sample(request: Request, positions: Floats, charges: Floats, engine: Engine,
 
 def _at_end(request: Request, points: Floats, positions: Floats) -> NDArray[np.bool_]:
     """Return a mask of the points that have an atom at the cutoff, (P,)."""
-    reach = request.interaction.cutoff or 0.0
+    reach, step = request.interaction.cutoff or 0.0, FIELD_STEP
     if request.cell is not None:
-        positions, _ = request.cell.images_in_box(positions, points.min(0) - reach - STEP, points.max(0) + reach + STEP)
-    return np.array([(abs(np.linalg.norm(positions - point, axis=1) - reach) < 1.1 * STEP).any() for point in points])
+        positions, _ = request.cell.images_in_box(positions, points.min(0) - reach - step, points.max(0) + reach + step)
+    return np.array([(abs(np.linalg.norm(positions - point, axis=1) - reach) < 1.1 * step).any() for point in points])
 
 
 def _exact(request: Request, points: Floats, positions: Floats, charges: Floats, engine: Engine) -> Result:
     cell, bound = request.cell, request.interaction
     splits = long_range(bound) is not None
     if cell is not None and bound.decay is not None and bound.cutoff is None:
-        far = bound.decay * float(np.log(BEYOND / request.tolerance))  # farther than any method sums
+        far = bound.decay * float(np.log(TAIL_FACTOR / request.tolerance))  # farther than any method sums
         if not splits or 2 * far < np.linalg.norm(cell.reduced, axis=1).min():  # fewer pairs than nearest images
             bound, splits = bound.truncated(far), False
     if splits:
-        return full_potential(points, positions, charges, cell, engine, bound, FINER_BY * request.tolerance)
+        return full_potential(points, positions, charges, cell, engine, bound, EXACT_TOLERANCE * request.tolerance)
     return engine.prepare(PotentialSum(Points(points), bound, cell, distances=True)).run(positions, charges)
 
 
 def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
-                  count: int = POINTS) -> tuple[Indices, Floats]:
+                  count: int = COMPARED_NODES) -> tuple[Indices, Floats]:
     """Return random lattice points, (M, 3) indices, and the part of the lattice that each represents, (M,).
 
     A quarter of the points are next to atoms, and another one near them, where errors are largest: uniformly
@@ -204,10 +204,10 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
     shape, size = np.array(lattice.shape), lattice.size
     volume = size * np.prod(lattice.spacing) if cell is None else cell.volume
     if cell is not None:
-        positions, _ = cell.images_in_box(positions, lattice.origin - AWAY, lattice.last + AWAY)
+        positions, _ = cell.images_in_box(positions, lattice.origin - AWAY_DISTANCE, lattice.last + AWAY_DISTANCE)
     chosen, weights, rest = [], [], count
     strata: list[_Beside] = []
-    for reach in (0.0, AWAY):
+    for reach in (0.0, AWAY_DISTANCE):
         stratum = _Beside.of(lattice, positions, reach, rng)
         if stratum.shares.sum() >= size / 4:
             continue
@@ -230,7 +230,7 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
         chosen.append(points)
         weights.append(np.full(len(points), nodes / size / max(1, len(points))))
 
-    blocks = _blocks(lattice, positions) if len(positions) <= SPARSE * volume else None
+    blocks = _blocks(lattice, positions) if len(positions) <= SPARSE_DENSITY * volume else None
     if blocks is None:
         add(rng.integers(0, shape, (rest, 3)), size - total)
         return np.concatenate(chosen), np.concatenate(weights)
@@ -345,7 +345,7 @@ def _blocks(lattice: Lattice,
     shape = np.array(lattice.shape)
     nodes = np.rint((positions - lattice.origin) / lattice.spacing)
     nodes = nodes[((nodes >= 0) & (nodes < shape)).all(1)].astype(np.int64)
-    side = np.maximum(1, np.rint(BLOCK / lattice.spacing).astype(np.int64))
+    side = np.maximum(1, np.rint(BLOCK_SIDE / lattice.spacing).astype(np.int64))
     counts = tuple(int(n) for n in -(-shape // side))
     occupied = np.unique(np.ravel_multi_index(tuple((nodes // side).T), counts))
     first = np.stack(np.unravel_index(occupied, counts), 1) * side

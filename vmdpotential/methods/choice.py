@@ -15,7 +15,7 @@ from vmdpotential.methods.accuracy import Sample
 from vmdpotential.methods.machine import is_worth_waiting
 
 #: For sums that take less than the engine's fixed cost times this, no faster method is searched.
-SOON = 2.0
+QUICK_SUM_FACTOR = 2.0
 
 
 def methods_for(request: Request, name: str = "auto") -> list[Method]:
@@ -76,7 +76,7 @@ class _Choice:
 
 
 def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
-            engine: Engine, soon: float = SOON) -> tuple[Method, Request, Sample | None]:
+            engine: Engine, soon: float = QUICK_SUM_FACTOR) -> tuple[Method, Request, Sample | None]:
     """Return the method with the least estimated time that keeps the tolerance.
 
     If the fastest method does not fit into memory, the fastest one that fits is chosen, unless that would take far
@@ -102,7 +102,7 @@ def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.f
     for method in sorted(methods, key=lambda method: not method.exact):
         if not method.exact and method.refusal(request) is None:
             if choice.has_quick(soon) or (choice.possible and request.at_points
-                                          and request.target.size <= accuracy.POINTS_SAMPLED):
+                                          and request.target.size <= accuracy.COMPARED_POINTS):
                 break
             if exact is None:
                 exact = accuracy.sample(request, positions, charges, engine)

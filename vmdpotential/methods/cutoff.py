@@ -28,7 +28,7 @@ from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 #: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
 #: of molecules are uncorrelated (measured in water: 0.95 to 1.1 of the prediction).
-MARGIN = 1.2
+ERROR_MARGIN = 1.2
 
 
 def pairwise(request: Request, engine: Engine) -> Estimate:
@@ -144,7 +144,7 @@ class CutoffByMesh(Method):
         return replace(full, extents=(a, b, c), periodic=True)
 
     def _choose(self, request: Request, engine: Engine) -> Choice | None:
-        error = min(request.relative_error / MARGIN, 1.0)
+        error = min(request.relative_error / ERROR_MARGIN, 1.0)
         return cheapest(self._size(request), engine.costs, error, self._split(request))
 
 

@@ -16,7 +16,7 @@ from vmdpotential.methods.costs import exponentials
 from vmdpotential.methods.cutoff import pairwise
 
 #: Approximate part of the tolerance that the neglected part of a decaying interaction takes.
-PART = 1e-3
+NEGLECTED_PART = 1e-3
 
 
 class Direct(Method):
@@ -62,7 +62,7 @@ class Direct(Method):
             check_memory(request, estimate)
         bound, length = _ended(request), request.interaction.decay
         neglected = None if length is None or bound is request.interaction else (
-            PART * request.tolerance * float(np.sqrt(2 * np.pi * length)) * request.charges.density)
+            NEGLECTED_PART * request.tolerance * float(np.sqrt(2 * np.pi * length)) * request.charges.density)
         work = PotentialSum(request.target, bound, request.cell, request.precision, request.field)
         return SumPlan(self.name, engine.name, work, estimate, neglected)
 
@@ -72,7 +72,7 @@ def _ended(request: Request) -> Bound:
     bound = request.interaction
     if request.cell is None or bound.decay is None or bound.cutoff is not None:
         return bound
-    return bound.truncated(bound.decay * float(np.log(1 / (PART * request.tolerance))))
+    return bound.truncated(bound.decay * float(np.log(1 / (NEGLECTED_PART * request.tolerance))))
 
 
 def _at_points(request: Request, engine: Engine) -> Estimate:

@@ -43,7 +43,7 @@ ORDER, RATIO = 6, 4.0
 MAX_SECONDS, MAX_RATIO = 60.0, 10.0
 
 #: Limits of a measured ratio; a file with another one is damaged.
-LEAST, MOST = 1e-3, 1e3
+MIN_SPEED_RATIO, MAX_SPEED_RATIO = 1e-3, 1e3
 
 
 def expected_seconds(estimated: float, engine: Engine) -> float:
@@ -90,7 +90,7 @@ def _kept(entry: str) -> float | None:
         ratio = float(disk.read(entry, FOLDER) or b"")
     except ValueError:
         return None
-    return ratio if LEAST <= ratio <= MOST else None
+    return ratio if MIN_SPEED_RATIO <= ratio <= MAX_SPEED_RATIO else None
 
 
 def measure(engine: Engine) -> float:

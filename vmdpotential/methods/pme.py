@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 
 #: Factor by which the predicted error is smaller than requested: predictions are for uncorrelated charges, and those
 #: of molecules are correlated.
-MARGIN = 1.5
+ERROR_MARGIN = 1.5
 
 #: A mesh: its spacing, A, the ratio of split radius and spacing, the order of splines, and the estimated seconds.
 Choice = tuple[float, float, int, float]
@@ -99,7 +99,7 @@ def _split(request: Request) -> LongRange:
 def _choose(request: Request, engine: Engine) -> Choice | None:
     """Return mesh spacing, ratio of split radius and spacing, order and seconds of the cheapest mesh."""
     split = _split(request)
-    return cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN, split.mesh, split.width)
+    return cheapest(Size.of(request), engine.costs, request.relative_error / ERROR_MARGIN, split.mesh, split.width)
 
 
 @dataclass(frozen=True, eq=False)

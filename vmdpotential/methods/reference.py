@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 NEGLECTED_WAVES = 1e-2
 
 #: Tolerance of an exact sum over pairs of a decaying interaction, divided by that of the request.
-FINER_BY = 1e-3
+EXACT_TOLERANCE = 1e-3
 
 
 def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
@@ -65,7 +65,7 @@ def exact_plan(request: Request, engine: Engine, accuracy: float = ACCURACY) -> 
     request = replace(request, radius=None)
     if request.cell is not None and long_range(request.interaction) is not None:
         return replace(ewald.METHOD.plan(request, engine), accuracy=accuracy)
-    return direct.METHOD.plan(replace(request, tolerance=FINER_BY * request.tolerance), engine)
+    return direct.METHOD.plan(replace(request, tolerance=EXACT_TOLERANCE * request.tolerance), engine)
 
 
 def exact_values(plan: Plan, request: Request, target: Points, positions: Floats, charges: Floats,
