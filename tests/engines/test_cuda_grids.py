@@ -3,7 +3,6 @@
 import gc
 import weakref
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +22,7 @@ from vmdpotential.frames.density import Densities
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import Loaded
-from vmdpotential.methods.pb_solution import _potential
+from vmdpotential.methods.pb_solution import NodePotential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.plugins.orbitals import potential
@@ -265,7 +264,7 @@ def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, monkeypatch, s
     changes = []
     for engine in (get_engine("cpu"), CudaEngine()):
         with engine.room(0):
-            problem = Problem(protein, lattice, depth, partial(_potential, get_engine("cpu")), engine)
+            problem = Problem(protein, lattice, depth, NodePotential("cpu"), engine)
             before = problem.host(problem.sources).copy()
             of_charges = problem.host(problem._phi)[1:-1, 1:-1, 1:-1]
             problem.unknown = engine.array(of_charges * np.float32(protein.inside / protein.outside))

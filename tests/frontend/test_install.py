@@ -53,7 +53,7 @@ def test_nothing_is_done_without_consent(home, viewer, uninstall, capsys):
     assert main(["install", viewer, *(["--uninstall"] if uninstall else [])]) == 0
     out = capsys.readouterr().out
     assert ("--yes" in out) != uninstall  # nothing is installed
-    assert "would write" in out or uninstall
+    assert ("would write" in out) != uninstall
     assert contents(home) == before
 
 
@@ -77,7 +77,7 @@ def test_startup_file_is_extended_once_and_restored_to_the_byte(home, viewer, or
     command(viewer=viewer, uninstall=True, yes=True)
     assert path.read_bytes() == original
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert list(contents(home)) == [Path(STARTUP[viewer])] or viewer == "pymol"
+    assert set(contents(home)) - {Path(".pymol")} == {Path(STARTUP[viewer])}
 
 
 @pytest.mark.parametrize("viewer", ["vmd", "pymol"])
