@@ -1,15 +1,15 @@
-"""Results of commands: dataclasses, from which the report, ``--json``, tables and data frames are made.
-
-The fields of a result are keys of ``--json``; a field can also contribute attributes of its object as keys::
+"""Results of commands: dataclasses, from which the report, ``--json``, tables and data frames are made::
 
     class Distributions(Result):
         r: Floats
-        frames: int
-        options: Options = part("range", "bins")
-        structure: Structure = shown()  # for viewers and notebooks, no key
+        options: Options
+        structure: Structure
 
-        @key
-        def highest(self) -> float: ...
+        def entries(self) -> dict[str, Any]:  # of --json
+            return super().entries() | {"r": self.r, "range": self.options.range}
+
+        def shown(self) -> dict[str, Any]:  # for viewers and notebooks
+            return super().shown() | {"structure": self.structure}
 
         def text(self) -> Iterator[str | Rows]: ...  # the report
         def table(self) -> Columns: ...
@@ -24,7 +24,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
@@ -39,34 +38,8 @@ if TYPE_CHECKING:
 else:  # names for annotations, because importing matplotlib takes time
     Axes = Figure = Any
 
-T = TypeVar("T")
-
 #: A table: its columns by name, all of the same length.
 Columns = Mapping[str, Iterable[Any]]
-
-
-def part(*names: str, shown: bool = False, **renamed: str) -> Any:
-    """Return a field whose object contributes the attributes of these names as keys.
-
-    A dotted name, ``lattice.shape``, has its last word as key; ``std="deviation"`` has the key ``std``. Without names
-    the object, a mapping or one with an attribute `data`, contributes all its items.
-    """
-    keys = {name.rpartition(".")[2]: name for name in names} | renamed
-    return dataclasses.field(metadata={"keys": keys, "shown": shown, "data": not keys})
-
-
-def shown(**default: Any) -> Any:
-    """Return a field with an object that is passed to viewers and notebooks and is no key."""
-    return dataclasses.field(metadata={"keys": {}, "shown": True}, **default)
-
-
-def hidden(**default: Any) -> Any:
-    """Return a field that only the methods of the result use."""
-    return dataclasses.field(metadata={"keys": {}}, **default)
-
-
-class key(cached_property[T]):  # noqa: N801 (a decorator)
-    """Decorator of a property that is a key of ``--json``."""
 
 
 def plain(value: Any) -> Any:
@@ -82,7 +55,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(part, shown, hidden))
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Declared(Report, ABC):
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
@@ -122,7 +95,7 @@ class Result(_Declared, Tabular):
     """
 
     files: Sequence[Path] = ()
-    draws: bool = hidden(default=False)
+    draws: bool = False
 
     @abstractmethod
     def text(self) -> Iterator[str | Rows]:
@@ -156,29 +129,24 @@ class Result(_Declared, Tabular):
         """Lines of the report, with all items of lists."""
         return [*written_out(self.text(), True), *(f"wrote {path}" for path in self.files)]
 
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``: numbers, texts, arrays, paths, and lists and mappings of these."""
+        return {"files": self.files}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return {}
+
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """Data of ``--json``."""
-        result: dict[str, Any] = {}
-        for item in dataclasses.fields(self):  # type: ignore[arg-type]
-            value, keys = getattr(self, item.name), item.metadata.get("keys")
-            if keys is None:
-                result[item.name] = value
-            elif item.metadata.get("data"):
-                result |= value if isinstance(value, Mapping) else {} if value is None else value.data
-            else:
-                result |= {name: None if value is None else attrgetter(where)(value) for name, where in keys.items()}
-        for kind in reversed(type(self).__mro__):
-            result |= {name: getattr(self, name) for name, value in vars(kind).items() if isinstance(value, key)}
-        return {name: plain(value) for name, value in result.items()}
+        return {name: plain(value) for name, value in self.entries().items()}
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
         """Objects for viewers and notebooks, by name."""
-        result = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)  # type: ignore[arg-type]
-                 if item.metadata.get("shown")}
-        result["figure"] = self.draw() if self.draws else None
-        return {name: value for name, value in result.items() if value is not None}
+        objects = self.shown() | {"figure": self.draw() if self.draws else None}
+        return {name: value for name, value in objects.items() if value is not None}
 
 
 R = TypeVar("R", bound=Result)

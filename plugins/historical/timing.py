@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import PRECISIONS, PairSum
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, hidden, key
+from vmdpotential.results import Result
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 from . import buffer, nbody, samples
@@ -103,10 +104,16 @@ class Times(Result):
     atoms: int
     seconds: Sequence[float]
 
-    @key
+    @cached_property
     def median(self) -> float:
         """Median time of the forces, s."""
         return statistics.median(self.seconds)
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "engine": self.engine, "hardware": self.hardware, "pairs": self.pairs, "precision": self.precision,
+            "atoms": self.atoms, "seconds": self.seconds, "median": self.median}
 
     def text(self) -> Iterator[str]:
         """Yield a line on the system."""
@@ -116,15 +123,19 @@ class Times(Result):
 class BodyTimes(Times):
     """Times of sums over all pairs."""
 
-    @key
+    @cached_property
     def pairs_per_second(self) -> float:
         """Pairs per second, each pair counted from both sides."""
         return self.atoms**2 / self.median
 
-    @key
+    @cached_property
     def flops(self) -> float:
         """Operations per second, as the papers count them."""
         return self.pairs_per_second * BODIES[self.pairs]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {"pairs_per_second": self.pairs_per_second, "flops": self.flops}
 
     def text(self) -> Iterator[str]:
         """Yield lines on the system and the speed."""
@@ -141,17 +152,23 @@ class ListTimes(Times):
     buffer: float
     slots: int
     useful: float
-    searches: Sequence[float] = hidden()
+    searches: Sequence[float]
 
-    @key
+    @cached_property
     def list_median(self) -> float:
         """Median time of the search for pairs, s."""
         return statistics.median(self.searches)
 
-    @key
+    @cached_property
     def useful_per_second(self) -> float:
         """Pairs within the cutoff per second."""
         return self.useful / self.median
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "cutoff": self.cutoff, "drift": self.drift, "buffer": self.buffer, "slots": self.slots,
+            "useful": self.useful, "list_median": self.list_median, "useful_per_second": self.useful_per_second}
 
     def text(self) -> Iterator[str]:
         """Yield lines on the system and the speed."""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, GridResult, lattice_like
+from vmdpotential.commands.gridded import GridResult, lattice_like
 from vmdpotential.commands.options import Force, Like
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels, isovalue
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, GridOptions
 from vmdpotential.parameters import Command, Option, check_output, warn_unused
-from vmdpotential.results import hidden, key, part
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS
 
 from .evaluate import LENGTHS, density_map, orbital_map
@@ -160,19 +160,25 @@ def orbital_(
 class OrbitalMap(GridResult):
     """Map of an orbital, an electron density or a potential from quantum chemistry."""
 
-    grid: Grid = part(*LATTICE, "provenance.quantity", "provenance.engine", shown=True)
     orbital: int | None
     channel: str | None
     energy: float | None
-    wavefunction: Wavefunction = part("electrons")
+    wavefunction: Wavefunction
     integral: float | None
     file: Path | None
     structure_file: Path | None
-    spin: bool = hidden()
-    words: str = hidden()
+    spin: bool
+    words: str
 
-    display_limit = key(lambda self: isovalue(self.grid))
-    levels = key(lambda self: list(isosurface_levels(self.grid)))
+    display_limit = cached_property(lambda self: isovalue(self.grid))
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "quantity": self.grid.provenance.quantity, "engine": self.grid.provenance.engine, "orbital": self.orbital,
+            "channel": self.channel, "energy": self.energy, "electrons": self.wavefunction.electrons,
+            "integral": self.integral, "file": self.file, "structure_file": self.structure_file,
+            "display_limit": self.display_limit, "levels": list(isosurface_levels(self.grid))}
 
     def text(self) -> Iterator[str]:
         """Yield the contents of the file, and the map's range and integral."""

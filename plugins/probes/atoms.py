@@ -21,7 +21,6 @@ from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
-from vmdpotential.results import hidden, key
 
 from .autodock import CUTOFF, autodock_maps, receptor
 from .energies import ProbeSum, probe_sum, type_sum
@@ -84,20 +83,25 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
 class ProbeMaps(GridResult):
     """Maps of the energies of probe atoms; `grid` is that of the first."""
 
-    head: Sequence[str] = hidden()
-    maps: Mapping[str, Grid] = hidden()
+    head: Sequence[str]
+    maps: Mapping[str, Grid]
     atoms: int
     cutoff: float
     engine: str
 
-    levels = key(lambda self: list(isosurface_levels(self.grid)))
-    probes = key(lambda self: {name: {"minimum": grid.values.min(), "maximum": grid.values.max()}
-                               for name, grid in self.maps.items()})
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
         """The structure and the maps."""
         return {**super().objects, **dict(list(self.maps.items())[1:])}
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "atoms": self.atoms, "cutoff": self.cutoff, "engine": self.engine,
+            "levels": list(isosurface_levels(self.grid)),
+            "probes": {name: {"minimum": grid.values.min(), "maximum": grid.values.max()}
+                       for name, grid in self.maps.items()}}
 
     def text(self) -> Iterator[str]:
         """Yield the ranges of the maps."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, GridResult
+from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.means import MeanFiles
 from vmdpotential.errors import UsageError, many
 from vmdpotential.figures.colours import isosurface_levels
@@ -22,7 +22,7 @@ from vmdpotential.io.trajectories.frames import Frames, Loaded
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Rows
-from vmdpotential.results import Columns, complete, hidden, key, part, shown
+from vmdpotential.results import Columns, complete
 
 from .energies import ProbeSum, probe_sum
 from .insertions import HIGHEST, FreeEnergy, InsertionPlan, plan_insertions
@@ -98,20 +98,28 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
 class FreeEnergyMap(GridResult):
     """Free energy of a small molecule over frames."""
 
-    grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
-    sem: Grid | None = shown()
-    molecule: Ligand = part(ligand="name")
-    source: str = hidden()
-    free_energy: FreeEnergy = part("frames", "solvation", "solvation_error", standard_error="error")
-    planning: InsertionPlan = part("temperature", "work.engine")
+    sem: Grid | None
+    molecule: Ligand
+    source: str
+    free_energy: FreeEnergy
+    planning: InsertionPlan
     places: int
-    least: Sequence[Minimum] | None = hidden()
+    least: Sequence[Minimum] | None
 
-    blocks = key(lambda self: len(self.free_energy.blocks))
-    orientations = key(lambda self: len(self.planning.work.orientations))
-    cutoff = key(lambda self: self.planning.work.atoms[0].cutoff)
-    levels = key(lambda self: list(isosurface_levels(self.grid)))
-    minima = key(lambda self: None if self.least is None else [_row(item) for item in self.least])
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "boundary": self.grid.provenance.boundary, "ligand": self.molecule.name, "frames": self.free_energy.frames,
+            "solvation": self.free_energy.solvation, "solvation_error": self.free_energy.solvation_error,
+            "standard_error": self.free_energy.error, "temperature": self.planning.temperature,
+            "engine": self.planning.work.engine, "places": self.places, "blocks": len(self.free_energy.blocks),
+            "orientations": len(self.planning.work.orientations), "cutoff": self.planning.work.atoms[0].cutoff,
+            "levels": list(isosurface_levels(self.grid)),
+            "minima": None if self.least is None else [_row(item) for item in self.least]}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"sem": self.sem}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield how the molecule was inserted, the free energies and their errors."""
@@ -120,8 +128,8 @@ class FreeEnergyMap(GridResult):
         yield f"{self.molecule.name}: {many(len(self.molecule.sigma), 'atom')}, {self.molecule.source}"
         yield f"Lennard-Jones parameters: {self.source}"
         yield "frames are not moved" if work.alignment is None else str(work.alignment)
-        yield (f"{self.orientations} orientations, {self.places} insertion points for a grid point, "
-               f"{boundary_text(free_energy.cell)}, cutoff {self.cutoff:g} A")
+        yield (f"{len(work.orientations)} orientations, {self.places} insertion points for a grid point, "
+               f"{boundary_text(free_energy.cell)}, cutoff {work.atoms[0].cutoff:g} A")
         yield self.points
         yield (f"free energy {self.minimum:.3f} to {self.maximum:.3f} {grid.unit} at {self.planning.temperature:g} K; "
                f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")

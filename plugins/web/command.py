@@ -21,7 +21,7 @@ from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIA, MEDIUM_HELP
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, part
+from vmdpotential.results import Result
 
 from .content import distances
 from .document import Document
@@ -189,12 +189,22 @@ class ViewedPage(Result):
     prepared: str | None
     file: Path | None
     warnings: Sequence[str]
-    page: Document = part("title", bytes="size", shown=True)
+    page: Document
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """Data for ``--json``."""
         return {**super().data, **self.page.summary}
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "prepared": self.prepared, "file": self.file, "warnings": self.warnings, "title": self.page.title,
+            "bytes": self.page.size}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"page": self.page}
 
     def text(self) -> Iterator[str]:
         """Yield lines on atoms added to the structure, the content of the page, and its file."""

@@ -19,7 +19,7 @@ from vmdpotential import registry
 from vmdpotential.errors import BackendError, StoppedError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.io import read_structure
-from vmdpotential.results import Columns, Result, complete, hidden, key, part, put_table, shown
+from vmdpotential.results import Columns, Result, complete, put_table
 
 
 @dataclass
@@ -35,13 +35,22 @@ class Grid:
 
 class Mean(Result):
     values: np.ndarray
-    grid: Grid | None = part("lattice.shape", std="deviation", shown=True)
-    charges: Mapping[str, Any] = part()
+    grid: Grid | None
+    charges: Mapping[str, Any]
     file: Path | None
-    structure: str = shown()
-    words: str = hidden()
+    structure: str
+    words: str
 
-    total = key(lambda self: self.values.sum())
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "values": self.values, "shape": None if self.grid is None else self.grid.lattice.shape,
+            "std": None if self.grid is None else self.grid.deviation, **self.charges, "file": self.file,
+            "total": self.values.sum()}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"grid": self.grid, "structure": self.structure}
 
     def text(self) -> Iterator[str]:
         yield self.words
@@ -52,6 +61,10 @@ class Mean(Result):
 
 class More(Mean):
     count: int = 1
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {"count": self.count}
 
 
 MADE = {"values": np.array([1.0, np.nan, 3.0]), "grid": Grid(Lattice()), "charges": {"source": "amber"},

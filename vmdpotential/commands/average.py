@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, cell_lines, lattice_like, stated_error
+from vmdpotential.commands.gridded import GridResult, cell_lines, lattice_like, stated_error, sum_entries
 from vmdpotential.commands.map import MapOutput
 from vmdpotential.commands.means import MeanFiles
 from vmdpotential.commands.options import (
@@ -38,7 +38,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, check_output, warn_unused
-from vmdpotential.results import complete, key, part, shown
+from vmdpotential.results import complete
 
 log = logging.getLogger(__name__)
 
@@ -197,30 +197,42 @@ def _in_slabs(planning: AveragePlan, execution: Execution,
 class Mean(GridResult):
     """Mean map over frames."""
 
-    charges: ChargeReport = part()
-    grid: Grid = part(*LATTICE, *SUM, "temperature", shown=True)
-    std: Grid | None = shown()
-    sem: Grid | None = shown()
-    average: Average = part(
-        "frames", "inefficiency", "correlation_time", "interval", "zero", "cell_deviation", time_step="step",
-        standard_error="error", standard_deviation="deviation", cell_vectors="cell")
-    options: MapOptions = part("smear")
-    moved: MovedAtoms | None = part(shown=True)
-    planning: AveragePlan = part(net_charge="charge")
+    charges: ChargeReport
+    std: Grid | None
+    sem: Grid | None
+    average: Average
+    options: MapOptions
+    moved: MovedAtoms | None
+    planning: AveragePlan
     first_frame: int
     last_frame: int
     frame_step: int
-    cell: Cell | None = part(cell="parameters")
+    cell: Cell | None
 
-    blocks = key(lambda self: len(self.average.blocks))
-    block_frames = key(lambda self: self.average.blocks[0])
-    alignment = key(lambda self: str(self.planning.work.alignment))
-    background = key(lambda self: -self.planning.charge if self.planning.map.request.neutralised else 0.0)
 
     @property
     def mapped_atoms(self) -> Selection:
         """Selection of the atoms whose charges the map has."""
         return self.planning.map.options.chosen
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.charges.data, **sum_entries(self.grid), "temperature": self.grid.temperature,
+            "frames": self.average.frames, "inefficiency": self.average.inefficiency,
+            "correlation_time": self.average.correlation_time, "interval": self.average.interval,
+            "zero": self.average.zero, "cell_deviation": self.average.cell_deviation, "time_step": self.average.step,
+            "standard_error": self.average.error, "standard_deviation": self.average.deviation,
+            "cell_vectors": self.average.cell, "smear": self.options.smear,
+            **({} if self.moved is None else self.moved.data), "net_charge": self.planning.charge,
+            "first_frame": self.first_frame, "last_frame": self.last_frame, "frame_step": self.frame_step,
+            "cell": None if self.cell is None else self.cell.parameters, "blocks": len(self.average.blocks),
+            "block_frames": self.average.blocks[0], "alignment": str(self.planning.work.alignment),
+            "background": -self.planning.charge if self.planning.map.request.neutralised else 0.0}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"std": self.std, "sem": self.sem, "moved": self.moved}
 
     def text(self) -> Iterator[str]:
         """Yield how the mean was computed, its errors and its range."""

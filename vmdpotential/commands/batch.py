@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +32,7 @@ from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
-from vmdpotential.results import Columns, Result, key, part
+from vmdpotential.results import Columns, Result
 
 #: Parameters of commands that do not apply to a batch, which computes every input completely.
 _LEFT_OUT = ("partial",)
@@ -123,24 +123,31 @@ class Batch(Result):
     """The results of a batch: the inputs that were computed, and those that failed."""
 
     command: str
-    outcome: Outcome = part(done_before="before", seconds="seconds")
+    outcome: Outcome
     folder: Path
     report_file: Path
 
-    @key
+    @cached_property
     def structures(self) -> int:
         """The number of inputs."""
         return len(self.outcome.rows)
 
-    @key
+    @cached_property
     def done(self) -> int:
         """The number of inputs with results."""
         return self.structures - len(self.failed)
 
-    @key
+    @cached_property
     def failed(self) -> Sequence[Mapping[str, Any]]:
         """The names of inputs that failed, and their errors."""
         return [{name: row[name] for name in ("structure", "message")} for row in self.outcome.failed]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "command": self.command, "done_before": self.outcome.before, "seconds": self.outcome.seconds,
+            "folder": self.folder, "report_file": self.report_file, "structures": self.structures, "done": self.done,
+            "failed": self.failed}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the numbers of inputs, the errors and the speed."""

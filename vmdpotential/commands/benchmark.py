@@ -6,13 +6,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import many
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, hidden, key, part
+from vmdpotential.results import Result
 
 if TYPE_CHECKING:
     from vmdpotential.methods import Plan
@@ -127,31 +128,42 @@ class MapTimes(Result):
     planned: Sequence[float]
     tolerance: float
     special_limit: float | None
-    errors: Errors | None = part(error="everywhere", error_away="away")
-    on_device: Sequence[float] = hidden()
-    plan: Plan = hidden()
+    errors: Errors | None
+    on_device: Sequence[float]
+    plan: Plan
 
-    @key
+    @cached_property
     def median(self) -> float:
         """Median time of the runs that reuse a plan, s."""
         return statistics.median(self.seconds)
 
-    @key
+    @cached_property
     def planned_median(self) -> float:
         """Median time of the runs with planning, s."""
         return statistics.median(self.planned)
 
-    @key
+    @cached_property
     def device_median(self) -> float | None:
         """Median time of the kernels on a GPU, s."""
         return statistics.median(self.on_device) if self.on_device else None
 
-    @key
+    @cached_property
     def ratio_to_limit(self) -> float | None:
         """Pairs per second on a GPU as a fraction of the peak rate of its special function units."""
         if self.pairs is None or self.device_median is None or self.special_limit is None:
             return None
         return self.pairs / self.device_median / self.special_limit
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "engine": self.engine, "hardware": self.hardware, "method": self.method, "boundary": self.boundary,
+            "precision": self.precision, "atoms": self.atoms, "points": self.points, "pairs": self.pairs,
+            "first": self.first, "seconds": self.seconds, "planned": self.planned, "tolerance": self.tolerance,
+            "special_limit": self.special_limit, "error": None if self.errors is None else self.errors.everywhere,
+            "error_away": None if self.errors is None else self.errors.away, "median": self.median,
+            "planned_median": self.planned_median, "device_median": self.device_median,
+            "ratio_to_limit": self.ratio_to_limit}
 
     def text(self) -> Iterator[str]:
         """Yield a description of the sum, and the times."""

@@ -6,8 +6,9 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files.cellfile import boundary_text
@@ -20,7 +21,7 @@ from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.parameters import Option, Rows, warn_unused
-from vmdpotential.results import Result, hidden, key, part, shown
+from vmdpotential.results import Result
 
 if TYPE_CHECKING:
     from vmdpotential.pairs.energy import Between
@@ -109,23 +110,34 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
 class PairResult(Result):
     """Base class of the results of energies and forces between selections."""
 
-    charges: ChargeReport = part()
+    charges: ChargeReport
     unit: str
-    options: PairOptions = part("electrostatics", "cutoff", "tolerance", "dielectric")
-    sums: Sequence[Between] = hidden()
-    cell: Cell | None = hidden()
+    options: PairOptions
+    sums: Sequence[Between]
+    cell: Cell | None
     parameters: str
-    structure: Structure = shown()
+    structure: Structure
 
-    @key
+    @cached_property
     def engine(self) -> str:
         """Name of the engine."""
         return self.sums[0].engine.name
 
-    @key
+    @cached_property
     def boundary(self) -> str:
         """Boundary of the frames."""
         return "open" if self.cell is None else "periodic"
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.charges.data, "unit": self.unit, "electrostatics": self.options.electrostatics,
+            "cutoff": self.options.cutoff, "tolerance": self.options.tolerance, "dielectric": self.options.dielectric,
+            "parameters": self.parameters, "engine": self.engine, "boundary": self.boundary}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"structure": self.structure}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the sources of charges and parameters, and how pairs are summed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from vmdpotential.grid.planes import Plane, middle
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Axes, Figure, Result, hidden, part, shown
+from vmdpotential.results import Axes, Figure, Result
 
 
 def compare(
@@ -99,16 +99,27 @@ def compare(
 class Comparison(Result):
     """Similarity of two maps, and their difference."""
 
-    like: Similarity = part("points", "correlation", "hodgkin", "slope", "rms", "mean", "largest", "rms_first",
-                          "rms_second")
+    like: Similarity
     unit: str
     media: Sequence[str]
     same_lattice: bool
-    names: Sequence[str] = hidden()
-    maps: Sequence[Grid] = hidden()
-    planes: Sequence[Plane] = hidden()
-    written: Path | None = hidden()
-    grid: Grid = shown()
+    names: Sequence[str]
+    maps: Sequence[Grid]
+    planes: Sequence[Plane]
+    written: Path | None
+    grid: Grid
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "points": self.like.points, "correlation": self.like.correlation, "hodgkin": self.like.hodgkin,
+            "slope": self.like.slope, "rms": self.like.rms, "mean": self.like.mean, "largest": self.like.largest,
+            "rms_first": self.like.rms_first, "rms_second": self.like.rms_second, "unit": self.unit,
+            "media": self.media, "same_lattice": self.same_lattice}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"grid": self.grid}
 
     def text(self) -> Iterator[str]:
         """Yield the similarity indices and the difference."""

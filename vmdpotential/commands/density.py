@@ -11,7 +11,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.average import FitOptions
-from vmdpotential.commands.gridded import LATTICE, GridResult, cell_lines, lattice_like
+from vmdpotential.commands.gridded import GridResult, cell_lines, lattice_like
 from vmdpotential.commands.means import MeanFiles
 from vmdpotential.commands.options import (
     Force,
@@ -34,7 +34,7 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, Rows, check_output, warn_unused
-from vmdpotential.results import Columns, complete, hidden, key, part, shown
+from vmdpotential.results import Columns, complete
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,26 +153,36 @@ def density(
 class DensityMap(GridResult):
     """Mean density over frames."""
 
-    grid: Grid = part(*LATTICE, "provenance.boundary", shown=True)
-    std: Grid | None = shown()
-    sem: Grid | None = shown()
-    density: Density = part("bulk", "total", "frames", "cell_deviation", standard_error="error")
-    planning: DensityPlan = part(quantity="work.counted.quantity", smear="work.width", engine="work.engine")
+    std: Grid | None
+    sem: Grid | None
+    density: Density
+    planning: DensityPlan
     first_frame: int
     last_frame: int
     frame_step: int
-    cell: Cell | None = part(cell="parameters")
-    charges: Mapping[str, Any] = part()
-    head: Sequence[str] = hidden()
-    maxima: Sequence[Site] | None = hidden()
-    radius: float = hidden()
+    cell: Cell | None
+    charges: Mapping[str, Any]
+    head: Sequence[str]
+    maxima: Sequence[Site] | None
+    radius: float
 
-    atoms = key(lambda self: len(self.planning.work.counted.rows))
-    blocks = key(lambda self: len(self.density.blocks))
-    block_frames = key(lambda self: self.density.blocks[0])
-    alignment = key(lambda self: str(self.planning.work.alignment or "none"))
-    levels = key(lambda self: list(isosurface_levels(self.grid)))
-    sites = key(lambda self: None if self.maxima is None else [_row(site) for site in self.maxima])
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "boundary": self.grid.provenance.boundary, "bulk": self.density.bulk, "total": self.density.total,
+            "frames": self.density.frames, "cell_deviation": self.density.cell_deviation,
+            "standard_error": self.density.error, "quantity": self.planning.work.counted.quantity,
+            "smear": self.planning.work.width, "engine": self.planning.work.engine, "first_frame": self.first_frame,
+            "last_frame": self.last_frame, "frame_step": self.frame_step,
+            "cell": None if self.cell is None else self.cell.parameters, **self.charges,
+            "atoms": len(self.planning.work.counted.rows), "blocks": len(self.density.blocks),
+            "block_frames": self.density.blocks[0], "alignment": str(self.planning.work.alignment or "none"),
+            "levels": list(isosurface_levels(self.grid)),
+            "sites": None if self.maxima is None else [_row(site) for site in self.maxima]}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"std": self.std, "sem": self.sem}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the counted quantity, the errors and the sites."""

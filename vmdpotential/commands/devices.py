@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from vmdpotential import cache, registry
 from vmdpotential.errors import BackendError, in_words
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, hidden
+from vmdpotential.results import Result
 
 
 def devices(
@@ -47,7 +47,12 @@ class Devices(Result):
     auto: str
     reason: str
     kernels: Mapping[str, Any]
-    cleared: bool = hidden()
+    cleared: bool
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "engines": self.engines, "auto": self.auto, "reason": self.reason, "kernels": self.kernels}
 
     def text(self) -> Iterator[str]:
         """Yield a line for each engine, the default engine, and the folder of the cache."""

@@ -36,7 +36,7 @@ from vmdpotential.molecule.radii import SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
 from vmdpotential.parameters import Command, Option, Rows, parse_numbers, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, key, part, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, complete
 
 if TYPE_CHECKING:
     from vmdpotential.maps.binding import Binding
@@ -204,9 +204,9 @@ class Energies(PairResult):
     frames: int
     solvent: Sequence[Mapping[str, Any]] | None
     seconds: float
-    rows: Sequence[_Rows] = hidden()
-    binding: Sequence[Binding] = hidden()
-    series: bool = hidden()
+    rows: Sequence[_Rows]
+    binding: Sequence[Binding]
+    series: bool
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -215,6 +215,12 @@ class Energies(PairResult):
                     for name, value in zip(_COLUMNS, row.mean.sum(0).tolist(), strict=True)}
         bound = {f"solvent{f'_{n}' if n else ''}": binding.total for n, binding in enumerate(self.binding)}
         return {**super().row, **energies, **bound}
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "pairs": self.pairs, "by": self.by, "errors": self.errors, "frames": self.frames, "solvent": self.solvent,
+            "seconds": self.seconds}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the parameters, errors and rows."""
@@ -259,16 +265,24 @@ class Energies(PairResult):
 class EnergiesInContinuum(Result):
     """Electrostatic energies of pairs of selections in a continuum, kcal/mol, without Lennard-Jones parameters."""
 
-    charges: ChargeReport = part()
+    charges: ChargeReport
     unit: str
-    names: Sequence[tuple[str, str]] = hidden()
-    binding: Sequence[Binding] = hidden()
-    structure: Structure = shown()
+    names: Sequence[tuple[str, str]]
+    binding: Sequence[Binding]
+    structure: Structure
 
-    @key
+    @cached_property
     def solvent(self) -> list[dict[str, Any]]:
         """The energies of each pair of selections."""
         return [binding_data(a, b, entry) for (a, b), entry in zip(self.names, self.binding, strict=True)]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {**self.charges.data, "unit": self.unit, "solvent": self.solvent}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"structure": self.structure}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the charges and the energies."""

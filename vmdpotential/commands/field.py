@@ -35,7 +35,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Rows, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, part, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, complete
 
 Floats = NDArray[np.float64]
 
@@ -173,22 +173,36 @@ def field(
 class Field(Result):
     """Electric field and potential at sites in every frame."""
 
-    charges: ChargeReport = part()
-    fields: FieldSeries = part("names", "unit", "medium", "engine", "places.kind", places="places.names")
+    charges: ChargeReport
+    fields: FieldSeries
     frames: int
     exclude: str
     field_unit: str
-    options: FieldOptions = part("temperature", "tolerance")
+    options: FieldOptions
     boundary: str
     fit: str | None
     error: float
     error_potential: float
     error_field: float
-    summary: Mapping[str, Any] = part()
+    summary: Mapping[str, Any]
     seconds: float
-    series: Floats = hidden()
-    words: str = hidden()
-    structure: Structure = shown()
+    series: Floats
+    words: str
+    structure: Structure
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.charges.data, "names": self.fields.names, "unit": self.fields.unit, "medium": self.fields.medium,
+            "engine": self.fields.engine, "kind": self.fields.places.kind, "places": self.fields.places.names,
+            "frames": self.frames, "exclude": self.exclude, "field_unit": self.field_unit,
+            "temperature": self.options.temperature, "tolerance": self.options.tolerance, "boundary": self.boundary,
+            "fit": self.fit, "error": self.error, "error_potential": self.error_potential,
+            "error_field": self.error_field, **self.summary, "seconds": self.seconds}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"structure": self.structure}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the error of the field, and the largest mean values."""

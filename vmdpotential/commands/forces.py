@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.io.files import output as files
 from vmdpotential.pairs.energy import Between
 from vmdpotential.parameters import Command, Option, Rows
-from vmdpotential.results import Columns, complete, hidden, part, put_table
+from vmdpotential.results import Columns, complete, put_table
 
 Floats = NDArray[np.float64]
 
@@ -99,11 +99,17 @@ class Forces(PairResult):
     frames: int
     forces: Floats
     sum: Floats
-    pair: Between = part("atoms", error="error_forces")
+    pair: Between
     file: Path | None
-    numbers: NDArray[np.int64] = hidden()
-    values: Floats = hidden()
-    names: Sequence[str] = hidden()
+    numbers: NDArray[np.int64]
+    values: Floats
+    names: Sequence[str]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "a": self.a, "b": self.b, "frames": self.frames, "forces": self.forces, "sum": self.sum,
+            "atoms": self.pair.atoms, "error": self.pair.error_forces, "file": self.file}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the parameters, the error, the sum and the largest force."""

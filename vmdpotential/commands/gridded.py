@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,22 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
-from vmdpotential.results import Axes, Result, hidden, key, part, shown
+from vmdpotential.results import Axes, Result
 
-#: Keys of ``--json`` for every map, and further ones for sums over charges.
-LATTICE = ("unit", "lattice.shape", "lattice.origin", "lattice.spacing")
-SUM = ("dielectric", *(f"provenance.{name}" for name in (
-    "medium", "method", "boundary", "interaction", "cutoff", "precision", "tolerance", "error", "error_away",
-    "engine")))
+
+def lattice_entries(grid: Grid) -> dict[str, Any]:
+    """Return the entries of ``--json`` for every map: its unit and its lattice."""
+    lattice = grid.lattice
+    return {"unit": grid.unit, "shape": lattice.shape, "origin": lattice.origin, "spacing": lattice.spacing}
+
+
+def sum_entries(grid: Grid) -> dict[str, Any]:
+    """Return the further entries for a sum over charges."""
+    source = grid.provenance
+    return {"dielectric": grid.dielectric, "medium": source.medium, "method": source.method,
+            "boundary": source.boundary, "interaction": source.interaction, "cutoff": source.cutoff,
+            "precision": source.precision, "tolerance": source.tolerance, "error": source.error,
+            "error_away": source.error_away, "engine": source.engine}
 
 
 def lattice_like(like: Path | Grid | None) -> Lattice | None:
@@ -64,14 +74,24 @@ def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
 class GridResult(Result):
     """A map and its structure."""
 
-    grid: Grid = part(*LATTICE, shown=True)
-    structure: Structure = shown()
+    grid: Grid
+    structure: Structure
     seconds: float
-    limits: tuple[float, float] | None = hidden(default=None)
+    limits: tuple[float, float] | None = None
 
-    minimum = key(lambda self: self.extremes[0])
-    maximum = key(lambda self: self.extremes[1])
-    display_limit = key(lambda self: self.grid.display_limit())
+    minimum = cached_property(lambda self: self.extremes[0])
+    maximum = cached_property(lambda self: self.extremes[1])
+    display_limit = cached_property(lambda self: self.grid.display_limit())
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **lattice_entries(self.grid), "seconds": self.seconds, "minimum": self.minimum, "maximum": self.maximum,
+            "display_limit": self.display_limit}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"grid": self.grid, "structure": self.structure}
 
     @cached_property
     def extremes(self) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Rows, items, warn_unused
-from vmdpotential.results import Columns, Result, key, part, shown
+from vmdpotential.results import Columns, Result
 
 log = logging.getLogger(__name__)
 
@@ -149,16 +149,15 @@ def ionize(
 class Ionized(Result):
     """Ions in a solvated structure, of one or several placements."""
 
-    charges: ChargeReport = part()
-    cell: Cell | None = part(cell="parameters")
-    placement: Placement = shown()
-    structure: Structure = shown()
-    placements: Sequence[Placement] | None = shown()
+    charges: ChargeReport
+    cell: Cell | None
+    placement: Placement
+    structure: Structure
+    placements: Sequence[Placement] | None
     least_distances: dict[str, dict[str, float | None]]
     distributions: dict[str, Any]
     dry_run: bool
 
-    boundary = key(lambda self: "open" if self.cell is None else "periodic")
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
@@ -168,6 +167,18 @@ class Ionized(Result):
             return result
         each = [{name: item.data[name] for name in own} for item in self.placements]
         return {**{name: value for name, value in result.items() if name not in own}, "replicas": each}
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.charges.data, "cell": None if self.cell is None else self.cell.parameters,
+            "least_distances": self.least_distances, "distributions": self.distributions, "dry_run": self.dry_run,
+            "boundary": "open" if self.cell is None else "periodic"}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {
+            "placement": self.placement, "structure": self.structure, "placements": self.placements}
 
     def text(self) -> Iterator[str | Rows]:
         """Yield the ions, their energies and distances."""

@@ -30,7 +30,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.preparation.follow import Follower
-from vmdpotential.results import Result, hidden, key, part
+from vmdpotential.results import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,14 +117,14 @@ def live(
 class LiveRun(Result):
     """A live map, and in a shell the number of frames that were answered."""
 
-    charges: ChargeReport = part()
-    first: Grid = part("unit", "dielectric", "provenance.medium")
-    live: LiveMap = hidden()
-    structure: Structure = hidden()
-    seconds: float = hidden()
-    answered: int | None = hidden(default=None)
+    charges: ChargeReport
+    first: Grid
+    live: LiveMap
+    structure: Structure
+    seconds: float
+    answered: int | None = None
 
-    @key
+    @cached_property
     def frames(self) -> int:
         """Number of frames that have a map; 1 in a viewer."""
         return 1 if self.answered is None else self.answered
@@ -134,6 +134,12 @@ class LiveRun(Result):
         """The map and its structure inside a viewer; nothing in a shell."""
         return {} if self.answered is not None else {
             "grid": self.first, "structure": self.structure, "live": self.live}
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.charges.data, "unit": self.first.unit, "dielectric": self.first.dielectric,
+            "medium": self.first.provenance.medium, "frames": self.frames}
 
     def text(self) -> Iterator[str]:
         """Yield the method, the boundary, the points and the time of planning."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
-from vmdpotential.commands.gridded import LATTICE, SUM, GridResult, lattice_like, stated_error
+from vmdpotential.commands.gridded import GridResult, lattice_like, stated_error, sum_entries
 from vmdpotential.commands.options import Force, Format, LengthUnitInShell, Like, Source
 from vmdpotential.commands.structures import at_frame, read
 from vmdpotential.errors import UsageError, many
-from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
@@ -26,7 +26,6 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import hidden, key, part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,26 +153,39 @@ def map_(
 class Map(GridResult):
     """Potential map."""
 
-    charges: ChargeReport = part()
-    grid: Grid = part(*LATTICE, *SUM, "provenance.error_field", "provenance.error_field_away", shown=True)
-    options: MapOptions = part("temperature", "smear")
-    moved: MovedAtoms | None = part(shown=True)
+    charges: ChargeReport
+    options: MapOptions
+    moved: MovedAtoms | None
     net_charge: float
-    cell: Cell | None = part(cell="parameters")
+    cell: Cell | None
     solvation: Mapping[str, Any] | None
     file: Path | None
     field_files: Sequence[Path]
-    implied: str = hidden()
-    count: int = hidden()
-    left_out: str = hidden()
+    implied: str
+    count: int
+    left_out: str
 
-    display_limit = key(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
+    display_limit = cached_property(lambda self: None if self.file is None and isinstance(self.grid, StoredGrid)
                         else self.grid.display_limit())
 
     @property
     def mapped_atoms(self) -> Selection:
         """Selection of the atoms whose charges the map has."""
         return self.options.chosen
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.charges.data, **sum_entries(self.grid), "error_field": self.grid.provenance.error_field,
+            "error_field_away": self.grid.provenance.error_field_away, "temperature": self.options.temperature,
+            "smear": self.options.smear, **({} if self.moved is None else self.moved.data),
+            "net_charge": self.net_charge, "cell": None if self.cell is None else self.cell.parameters,
+            "solvation": self.solvation, "file": self.file, "field_files": self.field_files,
+            "display_limit": self.display_limit}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"moved": self.moved}
 
     def text(self) -> Iterator[str]:
         """Yield how the map was computed, its errors and its range."""

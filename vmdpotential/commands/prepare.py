@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, Without
 from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.preparation.report import PreparedStructure
-from vmdpotential.results import Columns, Result, key, part, put_table, shown
+from vmdpotential.results import Columns, Result, put_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,25 +94,36 @@ def prepare(
 class CompletedStructure(Result):
     """A completed structure, and the changes of each residue; without charges if nothing was to be completed."""
 
-    structure: Structure = shown()
-    charges: ChargeReport | None = part()
-    prepared: PreparedStructure | None = part(shown=True)
+    structure: Structure
+    charges: ChargeReport | None
+    prepared: PreparedStructure | None
     seconds: float
 
-    @key
+    @cached_property
     def net_charge(self) -> float | None:
         """The net charge, e."""
         return None if self.charges is None else self.charges.net_charge
 
-    @key
+    @cached_property
     def cell(self) -> Sequence[float] | None:
         """Lengths, A, and angles, degrees."""
         return None if self.structure.cell is None else self.structure.cell.parameters
 
-    @key
+    @cached_property
     def atoms(self) -> int:
         """The number of atoms."""
         return len(self.structure)
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **({} if self.charges is None else self.charges.data),
+            **({} if self.prepared is None else self.prepared.data), "seconds": self.seconds,
+            "net_charge": self.net_charge, "cell": self.cell, "atoms": self.atoms}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"structure": self.structure, "prepared": self.prepared}
 
     def text(self) -> Iterator[str]:
         """Yield the changes and the charges."""

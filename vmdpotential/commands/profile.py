@@ -22,7 +22,7 @@ from vmdpotential.frames.profile import profile as of_frames
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, part, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, complete
 
 Floats = NDArray[np.float64]
 
@@ -122,17 +122,29 @@ def profile(
 class AxisProfile(Result):
     """Charge density, electric field and potential along an axis."""
 
-    source: Mapping[str, Any] = part()
-    profile: Profile = part(
-        "names", "unit", "medium", "units", "shift", "period", "frames", "blocks", artificial_field="artificial",
-        slab_correction="corrected", period_std="deviation", net_charge="charge")
+    source: Mapping[str, Any]
+    profile: Profile
     axis: str
     zero: str
-    curves: Mapping[str, Any] = part()
+    curves: Mapping[str, Any]
     integral: Floats | None
     seconds: float
-    head: Sequence[str] = hidden()
-    structure: Structure | None = shown()
+    head: Sequence[str]
+    structure: Structure | None
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            **self.source, "names": self.profile.names, "unit": self.profile.unit, "medium": self.profile.medium,
+            "units": self.profile.units, "shift": self.profile.shift, "period": self.profile.period,
+            "frames": self.profile.frames, "blocks": self.profile.blocks, "artificial_field": self.profile.artificial,
+            "slab_correction": self.profile.corrected, "period_std": self.profile.deviation,
+            "net_charge": self.profile.charge, "axis": self.axis, "zero": self.zero, **self.curves,
+            "integral": self.integral, "seconds": self.seconds}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"structure": self.structure}
 
     def text(self) -> Iterator[str]:
         """Yield the extremes of the potential, the period and the surroundings."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Distribution, PairHistogram, same_residue
 from vmdpotential.parameters import Command, Option, Without
-from vmdpotential.results import Axes, Columns, Figure, Result, complete, hidden, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, complete
 
 Floats = NDArray[np.float64]
 
@@ -107,13 +107,24 @@ class Distributions(Result):
     frames: int
     engine: str
     seconds: float
-    curves: Sequence[Distribution] = hidden()
-    structure: Structure = shown()
+    curves: Sequence[Distribution]
+    structure: Structure
 
     @property
     def names(self) -> Sequence[str]:
         """Names of the pairs of selections."""
         return [" - ".join(pair) for pair in self.between]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "between": self.between, "r": self.r, "g": self.g, "count": self.count, "range": self.range,
+            "bins": self.bins, "exclude": self.exclude, "frames": self.frames, "engine": self.engine,
+            "seconds": self.seconds}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"structure": self.structure}
 
     def text(self) -> Iterator[str]:
         """Yield the highest value of each curve."""

@@ -16,7 +16,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key
+from vmdpotential.results import Axes, Columns, Figure, Result
 
 if TYPE_CHECKING:
     from vmdpotential.figures.page import Page, Panel
@@ -218,23 +218,17 @@ def _panel(panel: Panel, limits: tuple[float, float]) -> dict[str, Any]:
 class Slices(Result):
     """A figure of planes through maps."""
 
-    page: Page = hidden()
-    grids: Sequence[Grid] = hidden()
-    planes: Sequence[Panel] = hidden()
+    page: Page
+    grids: Sequence[Grid]
+    planes: Sequence[Panel]
     panels: Sequence[Mapping[str, Any]]
     profile: str | None
-    figure_file: Path | None = hidden()
+    figure_file: Path | None
     dpi: int
-    chosen: bool = hidden()
-    draws: bool = hidden(default=True)
+    chosen: bool
+    draws: bool = True
 
-    figure = key(lambda self: self.figure_file)
-    width_mm = key(lambda self: round(float(self.page.figure.get_size_inches()[0]) * 25.4, 1))
-    height_mm = key(lambda self: round(float(self.page.figure.get_size_inches()[1]) * 25.4, 1))
-    unit = key(lambda self: self.grids[0].unit)
     # None if there are several, which are given for each panel
-    medium = key(lambda self: self.media[0] if len(self.media) == 1 else None)
-    range = key(lambda self: self.ranges[0] if len(self.ranges) == 1 else None)
 
     @property
     def media(self) -> Sequence[str]:
@@ -262,10 +256,24 @@ class Slices(Result):
         draw_slice(ax, self.planes[0].grid, self.planes[0].plane)
         return ax
 
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the figure, mm."""
+        width, height = (round(float(size) * 25.4, 1) for size in self.page.figure.get_size_inches())
+        return width, height
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "panels": self.panels, "profile": self.profile, "dpi": self.dpi, "figure": self.figure_file,
+            "width_mm": self.size[0], "height_mm": self.size[1], "unit": self.grids[0].unit,
+            "medium": self.media[0] if len(self.media) == 1 else None,
+            "range": self.ranges[0] if len(self.ranges) == 1 else None}
+
     def text(self) -> Iterator[str]:
         """Yield the size, the range on each plane, and the range of the colours."""
-        unit, media, ranges, axes = self.unit, self.media, self.ranges, self.page.axes
-        size = f"{self.width_mm:g} x {self.height_mm:g} mm, {self.dpi} dots per inch"
+        unit, media, ranges, axes = self.grids[0].unit, self.media, self.ranges, self.page.axes
+        size = f"{self.size[0]:g} x {self.size[1]:g} mm, {self.dpi} dots per inch"
         yield f"{self.figure_file}: {size}" if self.figure_file else f"figure: {size}, not written to a file"
         for n, (panel, result) in enumerate(zip(self.planes, self.panels, strict=True)):
             plane, medium = panel.plane, f"; {result['medium']}" if len(media) > 1 else ""

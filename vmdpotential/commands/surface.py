@@ -27,7 +27,7 @@ from vmdpotential.molecule.moments import ChargeMoments, charge_moments
 from vmdpotential.molecule.selection import Selection, is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, hidden, key, part, plain, put_table, shown
+from vmdpotential.results import Axes, Columns, Figure, Result, plain, put_table
 from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
 from vmdpotential.surfaces.patches import Patch, find_patches, patch_rows
 
@@ -229,40 +229,31 @@ class OnSurface(Result):
     """Map on the surface of a molecule."""
 
     prepared: str | None
-    shape: SurfaceShape = part("kind", "probe", "outwards", "mesh_spacing")
-    surface: Surface = shown()
-    grid: Grid = part("unit", "provenance.medium")
-    whole: Row = part("area", "mean", minimum="low", maximum="high")
-    within: Row | None = part(cavity_area="area", cavity_mean="mean", cavity_minimum="low", cavity_maximum="high")
-    found: Sequence[Cavity] = hidden()
-    seen: NDArray[np.bool_] = hidden()
-    threshold: float | None = hidden()
-    areas: Sequence[Patch] = hidden()
-    places: NDArray[np.int64] = hidden()
-    residues: Sequence[str] = hidden()
-    moments: ChargeMoments | None = hidden()
-    span: Sequence[float] = hidden()
+    shape: SurfaceShape
+    surface: Surface
+    grid: Grid
+    whole: Row
+    within: Row | None
+    found: Sequence[Cavity]
+    seen: NDArray[np.bool_]
+    threshold: float | None
+    areas: Sequence[Patch]
+    places: NDArray[np.int64]
+    residues: Sequence[str]
+    moments: ChargeMoments | None
+    span: Sequence[float]
     inside: float
-    by: str = hidden()
-    tables: Sequence[Sequence[Row]] = hidden()
-    names: Sequence[Sequence[str]] = hidden()
-    values: NDArray[np.float64] = hidden()
-    view: Sequence[str] = hidden()
-    label: str = hidden()
-    head: str = hidden()
-    of: str = hidden()
-    structure: Structure = hidden()
+    by: str
+    tables: Sequence[Sequence[Row]]
+    names: Sequence[Sequence[str]]
+    values: NDArray[np.float64]
+    view: Sequence[str]
+    label: str
+    head: str
+    of: str
+    structure: Structure
     seconds: float
 
-    vertices = key(lambda self: len(self.drawn.vertices))
-    triangles = key(lambda self: len(self.drawn.triangles))
-    range = key(lambda self: list(self.span))
-    cavities = key(lambda self: [asdict(cavity) for cavity in self.found])
-    rows = key(lambda self: [
-        {"name": name, "part": _part_name(n), "area": row.area, "mean": row.mean, "minimum": row.low,
-         "maximum": row.high}
-        for n, (names, table) in enumerate(zip(self.names, self.tables, strict=True))
-        for name, row in zip(names, table, strict=True)])
 
     @property
     def patches(self) -> Sequence[Mapping[str, Any]]:
@@ -287,6 +278,33 @@ class OnSurface(Result):
                      f"largest_{kind}_patch": max((patch.area for patch in chosen), default=0.0)}
         data |= {name: getattr(self.moments, name, None) for name in ("net_charge", "dipole", "quadrupole")}
         return {**data, "threshold": self.threshold, "patches": plain(self.patches)}
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Area and values of each atom or residue."""
+        return [{"name": name, "part": _part_name(n), "area": row.area, "mean": row.mean, "minimum": row.low,
+                 "maximum": row.high}
+                for n, (names, table) in enumerate(zip(self.names, self.tables, strict=True))
+                for name, row in zip(names, table, strict=True)]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "prepared": self.prepared, "kind": self.shape.kind, "probe": self.shape.probe,
+            "outwards": self.shape.outwards, "mesh_spacing": self.shape.mesh_spacing, "unit": self.grid.unit,
+            "medium": self.grid.provenance.medium, "area": self.whole.area, "mean": self.whole.mean,
+            "minimum": self.whole.low, "maximum": self.whole.high,
+            "cavity_area": None if self.within is None else self.within.area,
+            "cavity_mean": None if self.within is None else self.within.mean,
+            "cavity_minimum": None if self.within is None else self.within.low,
+            "cavity_maximum": None if self.within is None else self.within.high, "inside": self.inside,
+            "seconds": self.seconds, "vertices": len(self.drawn.vertices), "triangles": len(self.drawn.triangles),
+            "range": list(self.span), "cavities": [asdict(cavity) for cavity in self.found],
+            "rows": self.rows}
+
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        return super().shown() | {"surface": self.surface}
 
     def text(self) -> Iterator[str]:
         """Yield the area, the mean and the rows with the lowest and highest means."""

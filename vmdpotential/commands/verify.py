@@ -90,6 +90,10 @@ class Verification(Result):
         """The rows whose error is above its limit."""
         return [row for row in self.rows if not row["passed"]]
 
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {"rows": self.rows, "skipped": self.skipped, "passed": self.passed}
+
     def text(self) -> Iterator[str | Rows]:
         """Yield the errors, in a short report those that are too large, and what was not checked."""
         order = sorted(range(len(self.rows)), key=lambda n: self.rows[n]["passed"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from vmdpotential.errors import BackendError
 from vmdpotential.parameters import Command, Option, Parameter
@@ -48,6 +48,10 @@ class Completion(Result):
 
     shell: str
     script: str
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {"shell": self.shell, "script": self.script}
 
     def text(self) -> Iterator[str]:
         """Yield the lines of the script."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import page_script, startup
 from vmdpotential.frontend.viewers import VIEWERS, Viewer, plan
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, hidden
+from vmdpotential.results import Result
 
 
 def install(
@@ -69,7 +69,13 @@ class Installation(Result):
     done: bool
     uninstalled: bool
     startup: Path | None
-    steps: Sequence[str] = hidden()
+    steps: Sequence[str]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {
+            "viewer": self.viewer, "folder": self.folder, "done": self.done, "uninstalled": self.uninstalled,
+            "startup": self.startup}
 
     def text(self) -> Iterator[str]:
         """Yield the steps that were done, or that --yes would do."""

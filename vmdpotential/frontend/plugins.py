@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from vmdpotential import registry
 from vmdpotential.parameters import Command, Option
-from vmdpotential.results import Result, part
+from vmdpotential.results import Result
 
 
 def plugins(
@@ -27,8 +27,12 @@ def plugins(
 class PluginList(Result):
     """The registered names of every kind, and plugins that failed to load."""
 
-    names: Mapping[str, Sequence[str]] = part()
+    names: Mapping[str, Sequence[str]]
     broken: Mapping[str, str]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {**self.names, "broken": self.broken}
 
     def text(self) -> Iterator[str]:
         """Yield a line for each kind and each broken plugin."""
@@ -39,7 +43,11 @@ class PluginList(Result):
 class Declarations(Result):
     """The options of all commands for structures and maps."""
 
-    declared: Mapping[str, Any] = part()
+    declared: Mapping[str, Any]
+
+    def entries(self) -> dict[str, Any]:
+        """Return the entries of ``--json``."""
+        return super().entries() | {**self.declared}
 
     def text(self) -> Iterator[str]:
         """Yield a line for each command."""
