@@ -15,7 +15,7 @@ from vmdpotential.plugins.historical import samples
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reproduce_cluster_paper"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_tables_and_figures_of_a_small_box(tmp_path, monkeypatch):
     loader = SourceFileLoader("reproduce_cluster_paper", str(SCRIPT))
     spec = importlib.util.spec_from_loader(loader.name, loader)

@@ -126,7 +126,7 @@ def test_lennard_jones_and_coulomb_are_their_pages(engine, dielectric, precision
     close(without[:3].T, actual.forces, 1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_paper_is_reproduced_without_a_gpu(tmp_path):
     script = Path(__file__).parents[2] / "scripts" / "reproduce_nbody_paper"
     done = subprocess.run([sys.executable, script, "-o", tmp_path, "--engine", "cpu", "--quick"], capture_output=True,
