@@ -19,6 +19,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine, copies
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.density import Densities
+from vmdpotential.frames.sums import arrays_of
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import Loaded
@@ -116,7 +117,7 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     for engine, kind in ((get_engine("cpu"), work._counter), (CudaEngine(), NodeCounter)):
         work._idle_counters[:] = [kind(work.counting, engine)]
         for _ in range(2):  # it begins again
-            arrays = work.block(range(2))
+            arrays = arrays_of("density", work.block(range(2)))
             values = np.zeros((2, lattice.size))
             values[:, arrays["nodes"]] = arrays["sums"], arrays["squares"]
             results.append(values)
