@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import memory
-from vmdpotential.engines.cpu import cells
+from vmdpotential.engines import cells
 from vmdpotential.errors import MemoryPlanError
 
 

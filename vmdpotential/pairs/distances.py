@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine
-from vmdpotential.engines.cpu import cells
+from vmdpotential.engines import Engine, cells
 from vmdpotential.errors import UsageError
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu import cells
+from vmdpotential.engines import SOFT_CORE, cells
 from vmdpotential.engines.inputs import near
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines.cpu import cells
+from vmdpotential.engines import cells
 from vmdpotential.errors import InputError
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind, call

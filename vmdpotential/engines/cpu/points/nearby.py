@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.cpu import cells
+from vmdpotential.engines import SOFT_CORE, cells
 from vmdpotential.engines.cpu.points.points import KERNELS, columns
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import bounds

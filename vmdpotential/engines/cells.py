@@ -13,7 +13,7 @@ from vmdpotential.grid.lattice import bounds
 Floats = NDArray[np.float64]
 
 #: Largest number of cells per atom: with a short cutoff cells are enlarged, as nearly all of them would be empty.
-MOST_PER_ATOM = 16
+MAX_CELLS_PER_ATOM = 16
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     """
     low, high = bounds(positions)
     side = cutoff / parts
-    while np.prod(np.floor((high - low) / side) + 1) > max(2**20, MOST_PER_ATOM * len(positions)):
+    while np.prod(np.floor((high - low) / side) + 1) > max(2**20, MAX_CELLS_PER_ATOM * len(positions)):
         side *= 2
     # the same operations as for positions, so that no atom is rounded to a cell beyond the last one
     shape = ((high - low) * (1 / side)).astype(np.int64) + 1
