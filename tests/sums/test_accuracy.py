@@ -175,11 +175,11 @@ class TestToTolerance:
 
 
 def test_images_count_in_the_plan_of_memory(monkeypatch):
-    """800 atoms in a cell of 20 A, and a lattice over 16,000 such cells."""
+    """800 atoms in a cell of 20 A, and a lattice over 2,000 such cells."""
     positions = np.random.default_rng(14).uniform(0, 20, (800, 3))
     structure = charges_at(positions, np.tile([1.0, -1], 400), Cell(np.eye(3) * 20))
-    lattice = Lattice(np.zeros(3), np.full(3, 8.0), (64, 64, 64))
-    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1G")
+    lattice = Lattice(np.zeros(3), np.full(3, 8.0), (32, 32, 32))
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "150M")
     for method in ("pme", "msm"):
         with pytest.raises(MemoryPlanError, match="are free; use a larger tolerance or spacing"):
             potential_map(structure, method=method, lattice=lattice)
