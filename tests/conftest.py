@@ -19,7 +19,8 @@ build_package()
 collect_ignore = ["extension"]
 
 # asserts that many tests share say what they compared
-pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pairs", "pages", "structure_files")
+pytest.register_assert_rewrite("broken_inputs", "damaged", "helpers", "openmm_pairs", "pages", "pictures",
+                               "structure_files")
 
 # compiling kernels makes many objects, among those of all packages that tests import, and hardly a cycle
 gc.set_threshold(50_000, 20, 20)
