@@ -130,9 +130,9 @@ def test_cutoff_sums_compile(bound, compensated, tmp_path):
 
 
 def test_every_kernel_file_is_compiled():
-    """Here, and that of levels in test_cuda_msm.py; ``msm.cu`` is for CPUs only."""
+    """Here, those of levels and bodies in test_cuda_msm.py and test_cuda_pairs.py; ``msm.cu`` is for CPUs only."""
     assert {path.name for path in direct.HERE.glob("*.cu")} == {
-        "levels.cu", "msm.cu", "cutoff_largebin.cu", "cutoff_smallbin.cu",
+        "levels.cu", "msm.cu", "nbody.cu", "cutoff_largebin.cu", "cutoff_smallbin.cu",
         *(f"direct_{name}.cu" for name in direct.POINTS)}
 
 
