@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from vmdpotential.frames.statistics import (
-    BLOCKS,
+    MIN_STATISTICS_BLOCKS,
     BlockMean,
     FrameMean,
     Uncertainty,
     as_equal,
-    uncertainties,
-    uncertainty,
+    uncertainties_of_means,
+    uncertainty_of_mean,
 )
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ def mixed(kind: str, frames: int, count: int, time: float, rng: np.random.Genera
 
 def blocks(values: Floats) -> tuple[list[int], list[Floats]]:
     """Return the number of frames in each block, and the means of the blocks."""
-    size = max(1, len(values) // BLOCKS)
+    size = max(1, len(values) // MIN_STATISTICS_BLOCKS)
     parts = [values[start : start + size] for start in range(0, len(values), size)]
     return [len(part) for part in parts], [part.mean(0) for part in parts]
 
@@ -76,12 +76,12 @@ def average(values: Floats) -> Floats:
 def profile(values: Floats) -> Floats:
     """Return the intervals of curves with a single node."""
     counts, means = blocks(values)
-    return intervals([uncertainty(item) for item in as_equal(counts, np.array(means)).T])
+    return intervals([uncertainty_of_mean(item) for item in as_equal(counts, np.array(means)).T])
 
 
 def field(values: Floats) -> Floats:
     """Return the intervals of sites."""
-    known = uncertainties(values)
+    known = uncertainties_of_means(values)
     return np.full(values.shape[1], np.nan) if known is None else known.interval
 
 

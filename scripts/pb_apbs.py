@@ -29,7 +29,7 @@ from vmdpotential.maps import potential_map
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import molecular_surface, rows
+from vmdpotential.surfaces import molecular_surface, owner_rows
 from vmdpotential.units import coulomb_constant
 
 DATA = Path(__file__).parent.parent / "data"
@@ -98,7 +98,8 @@ def compare(protein: Structure, spacing: float) -> tuple[float, float, float]:
     change = theirs.sample(protein.positions) - same.sample(protein.positions)
     kcal = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e")
     surface = molecular_surface(protein, spacing=0.5)
-    means = [np.array([row.mean for row in rows(surface, surface.sample(grid, 1.4), protein.residue_of[surface.atoms])])
+    means = [np.array([row.mean for row in owner_rows(surface, surface.sample(grid, 1.4),
+                                                      protein.residue_of[surface.atoms])])
              for grid in (ours, theirs)]
     assert ours.solvation is not None
     return ours.solvation.total, 0.5 * kcal * float((protein.known_charges * change).sum()), correlation(*means)

@@ -17,7 +17,7 @@ import openmmtools
 
 from vmdpotential import read_structure
 from vmdpotential.continuum import region
-from vmdpotential.engines.result import Result, Solvated
+from vmdpotential.engines.result import Result, SolvationTerms
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.molecule.radii import atomic_radii
@@ -60,7 +60,7 @@ def structures() -> Iterator[tuple[str, Structure, float]]:
     yield "DHFR", protein, 0.6
 
 
-def solve(structure: Structure, radii: str, lattice: Lattice, gaussian: float) -> tuple[Result, Solvated]:
+def solve(structure: Structure, radii: str, lattice: Lattice, gaussian: float) -> tuple[Result, SolvationTerms]:
     """Return the solution on a lattice, and its energies."""
     result = plan_map(structure, MapOptions(method="pb", radii=radii, boundary="open", tolerance=1e-3,
                                             parameters={"gaussian": gaussian}), lattice=lattice)[1]

@@ -17,7 +17,7 @@ import numpy as np
 
 from vmdpotential.continuum import region
 from vmdpotential.continuum.equation import levels
-from vmdpotential.continuum.multigrid import Multigrid
+from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 
@@ -56,7 +56,7 @@ def run(engine: Any, nodes: int) -> dict[str, float]:
     times: dict[str, float] = defaultdict(float)
     unknown = engine.zeros((nodes,) * 3, np.float32)
     start = time.perf_counter()
-    solver = timed(times, "levels", Multigrid)(engine, *edges, k2, np.zeros((0, 2)), levels((nodes,) * 3))
+    solver = timed(times, "levels", MultigridSolver)(engine, *edges, k2, np.zeros((0, 2)), levels((nodes,) * 3))
     solver._residual = timed(times, "residual", solver._residual)
     solver._gradients = timed(times, "gradients", solver._gradients)
     times["iterations"] = solver.solve(unknown, sources, 3e-5)

@@ -224,7 +224,7 @@ def locked(entry: str, name: str = "") -> Iterator[None]:
                 yield
                 return
         # other threads are not kept from other entries while another process compiles this one
-        progress.report(progress.COMPILING, 0.0)  # the listener may raise KeyboardInterrupt to end the waiting
+        progress.report_progress(progress.COMPILING, 0.0)  # the listener may raise KeyboardInterrupt to end the waiting
         time.sleep(0.05)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
-from vmdpotential.errors import spelled
+from vmdpotential.errors import spell_parameters
 
 if TYPE_CHECKING:
     from vmdpotential.parameters import Parameter
@@ -20,7 +20,7 @@ def name_of(parameter: Parameter) -> str:
     return f"{parameter.name}_" if iskeyword(parameter.name) else parameter.name
 
 
-def entries(parameters: Iterable[Parameter], choices: bool = True) -> str:
+def parameter_entries(parameters: Iterable[Parameter], choices: bool = True) -> str:
     """Return the section ``Parameters``, without its title: types, units, defaults and descriptions.
 
     Without `choices`, allowed values that depend on the loaded plugins are not listed.
@@ -43,7 +43,7 @@ def _type(parameter: Parameter, choices: bool) -> str:
 
 
 def _described(parameter: Parameter) -> str:
-    text = spelled(parameter.option.help)
+    text = spell_parameters(parameter.option.help)
     end = "" if text.endswith("...") and not parameter.option.aliases else "."
     if parameter.option.aliases:
         text += f"; also as {' or '.join(parameter.option.aliases)}"
@@ -63,5 +63,6 @@ def with_entries(docstring: str, parameters: Iterable[Parameter]) -> str:
     end = place + 1
     while end < len(lines) and lines[end].strip() and lines[end].startswith(f"{indent} "):
         end += 1
-    section = textwrap.indent(entries((p for p in parameters if name_of(p) not in known), choices=False), indent)
+    section = textwrap.indent(parameter_entries((p for p in parameters if name_of(p) not in known), choices=False),
+                              indent)
     return "\n".join([*lines[:place], *([section] if section else []), *lines[end:]])

@@ -37,7 +37,7 @@ _MOST = 3000
 _PARAMETER = re.compile(r"\{([a-z_]+)(?: ([^{}]*))?\}")
 
 
-def plain(name: str, value: str = "") -> str:
+def plain_spelling(name: str, value: str = "") -> str:
     """Return a parameter in Python's syntax: its bare name, or ``name=value``; ``from_`` as ``from`` is a keyword."""
     name = f"{name}_" if iskeyword(name) else name
     return f"{name}={value}" if value else name
@@ -49,7 +49,7 @@ def in_words(name: str, value: str = "") -> str:
     return f"the {name} {value}" if value else name
 
 
-def spelled(words: str, spell: Spelling = plain) -> str:
+def spell_parameters(words: str, spell: Spelling = plain_spelling) -> str:
     """Return a text with its placeholders ``{spacing}`` and ``{boundary open}`` replaced by parameters.
 
     The text must not contain names of files or values from the user, in which braces would be replaced, too.
@@ -64,7 +64,7 @@ class Message:
         self.template = template
 
     def __str__(self) -> str:
-        return spelled(self.template)
+        return spell_parameters(self.template)
 
 
 def one_line(text: str) -> str:
@@ -74,7 +74,7 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
 
 
-def shortened(text: str, most: int, end: int = 0) -> str:
+def shorten_text(text: str, most: int, end: int = 0) -> str:
     """Return text of at most `most` characters, without its middle if it is longer.
 
     Parameters
@@ -91,7 +91,7 @@ def shortened(text: str, most: int, end: int = 0) -> str:
 
 def _limited(text: str) -> str:
     """Return text in which very long words, and a very long text, are shortened."""
-    return shortened(_LONG_WORD.sub(lambda match: shortened(match[0], 203, 80), text), _MOST)
+    return shorten_text(_LONG_WORD.sub(lambda match: shorten_text(match[0], 203, 80), text), _MOST)
 
 
 def _visible(letter: str) -> str:
@@ -100,23 +100,23 @@ def _visible(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
-def many(count: int | str, noun: str) -> str:
+def count_of(count: int | str, noun: str) -> str:
     """Return a number with its noun, such as ``1 frame`` or ``2 frames``."""
     return f"{count} {noun}" + "s" * (str(count) != "1")
 
 
-def listed(words: Iterable[str], most: int) -> str:
+def listed_words(words: Iterable[str], most: int) -> str:
     """Return words separated by commas, in at most `most` characters, and the number of further ones."""
     taken: list[str] = []
     left = [one_line(word) for word in words]
     while left and sum(map(len, taken)) + 2 * len(taken) + len(left[0]) <= most:
         taken.append(left.pop(0))
     if left and not taken:
-        taken.append(shortened(left.pop(0), most))
+        taken.append(shorten_text(left.pop(0), most))
     return ", ".join(taken) + (f" and {len(left)} more" if left else "")
 
 
-def similar(word: str, known: Iterable[str]) -> str:
+def similar_hint(word: str, known: Iterable[str]) -> str:
     """Return `` (did you mean 'map'?)`` if a word resembles another, known one, else an empty string."""
     import difflib
 
@@ -151,16 +151,16 @@ class VmdpotentialError(Exception):
 
     exit_code = 2
     #: How Python writes parameters; :mod:`vmdpotential.exported` sets it for the function that was called.
-    spelling: Spelling = staticmethod(plain)
+    spelling: Spelling = staticmethod(plain_spelling)
 
     def __init__(self, text: str, hint: str = "", *, parameter: str = "", value: str = "") -> None:
         super().__init__(text, hint)
         self.text, self.hint, self.parameter, self.value = text, hint, parameter, value
 
-    def message(self, spell: Spelling = plain) -> str:
+    def message(self, spell: Spelling = plain_spelling) -> str:
         """Return the line, with parameters as an interface spells them."""
-        head = f"{spell(self.parameter, shortened(self.value, 80))}: " if self.parameter else ""
-        return one_line(head + _limited(self.text) + (f"; {spelled(self.hint, spell)}" if self.hint else ""))
+        head = f"{spell(self.parameter, shorten_text(self.value, 80))}: " if self.parameter else ""
+        return one_line(head + _limited(self.text) + (f"; {spell_parameters(self.hint, spell)}" if self.hint else ""))
 
     def __str__(self) -> str:
         return self.message(self.spelling)

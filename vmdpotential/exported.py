@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from vmdpotential.errors import VmdpotentialError, plain
+from vmdpotential.errors import VmdpotentialError, plain_spelling
 
 #: Names that parameters of commands have in functions.
 _ALSO = {"set": "parameters", "parameters": "files", "ion_template": "templates", "between": "second",
@@ -32,7 +32,7 @@ class OfFunction:
         """Return a parameter as the function names it, or with the name of the function that has it."""
         if _ALSO.get(name) in self.parameters and name not in self.parameters:
             name = _ALSO[name]
-        spelled = plain(name, value)
+        spelled = plain_spelling(name, value)
         if self.parameters.isdisjoint((name, f"{name}_")) and name in _OWNERS:
             return f"{spelled} of {_OWNERS[name]}"
         return spelled

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from vmdpotential.errors import BackendError
 
 
-def load(module: str, what: str, extra: str, instead: str = "") -> Any:
+def load_optional(module: str, what: str, extra: str, instead: str = "") -> Any:
     """Return a module of an optional package.
 
     Parameters
@@ -39,7 +39,7 @@ def load(module: str, what: str, extra: str, instead: str = "") -> Any:
                            f"{hint}, or {instead}" if instead else hint) from None
 
 
-def requirement(extra: str = "") -> str:
+def pip_requirement(extra: str = "") -> str:
     """Return pip's requirement for this package and an extra, with the address that it was installed from, if known."""
     name = f"vmdpotential[{extra}]" if extra else "vmdpotential"
     origin = _origin()
@@ -55,7 +55,7 @@ def install_command(extra: str) -> str:
     if origin.get("dir_info", {}).get("editable"):
         folder = unquote(urlsplit(origin["url"]).path)
         return f"pip install -e {shlex.quote(f'{folder}[{extra}]')}"
-    return f"pip install {shlex.quote(requirement(extra))}"
+    return f"pip install {shlex.quote(pip_requirement(extra))}"
 
 
 def _origin() -> dict[str, Any]:

@@ -12,15 +12,15 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files.points import as_points
-from vmdpotential.maps import bind, check_tolerance, choose_cell
+from vmdpotential.maps import bind_interaction, check_tolerance, choose_cell
 from vmdpotential.maps.interaction import medium_of_sum
-from vmdpotential.maps.options import TOLERANCE, Boundary, Engine, MethodOptions, Spacing, Tolerance, Unit
+from vmdpotential.maps.options import DEFAULT_TOLERANCE, Boundary, Engine, MethodOptions, Spacing, Tolerance, Unit
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.parameters import changed, takes_fields
+from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.preparation.charged import with_charges
 
 
@@ -100,14 +100,14 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     """
     from vmdpotential.methods.points import request_at, sum_at
 
-    chosen = changed(PointOptions, options, keywords)
+    chosen = change_options(PointOptions, options, keywords)
     structure, (atoms,) = with_charges(structure, chosen.atoms)
     chosen = replace(chosen, atoms=atoms)
     medium = medium_of_sum(chosen)
     if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
         raise UsageError("method", "this method only computes maps, not values at points", "use {method auto}",
                          value=chosen.method)
-    tolerance = check_tolerance(TOLERANCE if chosen.tolerance is None else chosen.tolerance)
+    tolerance = check_tolerance(DEFAULT_TOLERANCE if chosen.tolerance is None else chosen.tolerance)
     places, shape = as_points(points)
     cell = choose_cell(structure, chosen.summation if chosen.named_method else "auto", chosen.boundary)
     structure, sources, _ = in_continuum(structure, chosen.atoms, medium)
@@ -115,7 +115,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     positions, charges = structure.positions[sources], charges[sources]
     if not len(places):
         return np.zeros(shape)
-    request = request_at(places, positions, charges, cell, bind(chosen, cell), tolerance=tolerance)
+    request = request_at(places, positions, charges, cell, bind_interaction(chosen, cell), tolerance=tolerance)
     engine, constant = get_engine(chosen.engine), medium.constant(chosen.unit)
     if chosen.named_method is None:
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method

@@ -21,7 +21,7 @@ COMPILING = "compiling kernels (once)"
 _listener: ContextVar[Listener | None] = ContextVar("progress", default=None)
 
 
-def report(label: str, fraction: float) -> None:
+def report_progress(label: str, fraction: float) -> None:
     """Report to the listener, if there is one, the fraction of `label` that is done."""
     listener = _listener.get()
     if listener is not None:
@@ -34,7 +34,7 @@ def listener() -> Listener | None:
 
 
 @contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listen_to_progress(listener: Listener) -> Iterator[None]:
     """Send the reports made inside the block to `listener`."""
     token = _listener.set(listener)
     try:
@@ -64,7 +64,7 @@ def parts(label: str, count: int) -> Iterator[Callable[[], None]]:
         if outer is not None:
             outer(label, done / count)
 
-    with listening(inner):
+    with listen_to_progress(inner):
         yield part_done
 
 
@@ -97,14 +97,14 @@ def clock() -> Iterator[Clock]:
 def compiling() -> Iterator[None]:
     """Report that kernels are compiled, and measure the time."""
     start = time.perf_counter()
-    report(COMPILING, 0.0)
+    report_progress(COMPILING, 0.0)
     try:
         yield
     finally:
         result = _clock.get()
         if result is not None:
             result.compiling += time.perf_counter() - start
-    report(COMPILING, 1.0)
+    report_progress(COMPILING, 1.0)
 
 
 class Terminal:

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from vmdpotential.errors import BackendError, UsageError, similar
+from vmdpotential.errors import BackendError, UsageError, similar_hint
 from vmdpotential.parameters import Command
 
 #: Entry-point group that other packages use.
@@ -155,7 +155,7 @@ def get(kind: str, name: str) -> Any:
     """
     _load_plugins()
     if name not in _entries[kind]:
-        raise UsageError(kind, f"is unknown{similar(name, available(kind)) or _described(kind, name)}",
+        raise UsageError(kind, f"is unknown{similar_hint(name, available(kind)) or _described(kind, name)}",
                          f"choose one of {', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
     if isinstance(target, str):
@@ -178,7 +178,7 @@ def _described(kind: str, word: str) -> str:
     for name in available(kind) if kind == "command" else ():
         with contextlib.suppress(BackendError):
             words = re.findall(r"\w{4,}", get(kind, name).summary.lower())
-            if word in words or similar(word, words):
+            if word in words or similar_hint(word, words):
                 return f" (did you mean '{name}'?)"
     return ""
 

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-from vmdpotential.errors import BackendError, StoppedError, UsageError, many
-from vmdpotential.parameters import Report, Rows, written_out
+from vmdpotential.errors import BackendError, StoppedError, UsageError, count_of
+from vmdpotential.parameters import Report, ReportRows, written_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -39,19 +39,19 @@ else:  # names for annotations, because importing matplotlib takes time
     Axes = Figure = Any
 
 #: A table: its columns by name, all of the same length.
-Columns = Mapping[str, Iterable[Any]]
+TableColumns = Mapping[str, Iterable[Any]]
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value for JSON: arrays as lists, paths as text, and None for numbers that are not finite."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
+        return plain_value(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain_value(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
@@ -65,7 +65,7 @@ class Tabular(ABC):
     """Base class of objects that have a table."""
 
     @abstractmethod
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of the table."""
 
     def to_dataframe(self) -> Any:
@@ -98,10 +98,10 @@ class Result(_Declared, Tabular):
     draws: bool = False
 
     @abstractmethod
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the lines of the report, and its lists, without the lines on files."""
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of the table: a single row unless overridden."""
         return {name: [value] for name, value in self.row.items()}
 
@@ -140,7 +140,7 @@ class Result(_Declared, Tabular):
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """Data of ``--json``."""
-        return {name: plain(value) for name, value in self.entries().items()}
+        return {name: plain_value(value) for name, value in self.entries().items()}
 
     @cached_property
     def objects(self) -> Mapping[str, Any]:
@@ -152,7 +152,7 @@ class Result(_Declared, Tabular):
 R = TypeVar("R", bound=Result)
 
 
-def complete(result: R, done: int, total: int) -> R:
+def complete_frames(result: R, done: int, total: int) -> R:
     """Return the result if all frames are done.
 
     Raises
@@ -161,11 +161,11 @@ def complete(result: R, done: int, total: int) -> R:
         When the run was interrupted; it has the result of the first frames.
     """
     if done < total:
-        raise StoppedError(f"interrupted after {done} of {many(total, 'frame')}", result)
+        raise StoppedError(f"interrupted after {done} of {count_of(total, 'frame')}", result)
     return result
 
 
-def put_table(columns: Columns, path: Path) -> None:
+def put_table(columns: TableColumns, path: Path) -> None:
     """Write a table as CSV, numbers with eight digits, None and NaN as empty cells."""
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")

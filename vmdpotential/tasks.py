@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from vmdpotential import registry
-from vmdpotential.docstrings import entries, name_of
-from vmdpotential.errors import InputError, UsageError, spelled
+from vmdpotential.docstrings import name_of, parameter_entries
+from vmdpotential.errors import InputError, UsageError, spell_parameters
 from vmdpotential.exported import naming_its_parameters
-from vmdpotential.parameters import Command, Parameter, by_own_names, returning
+from vmdpotential.parameters import Command, Parameter, by_own_names, returning_results
 
 if TYPE_CHECKING:  # the functions are created when first used, see __getattr__
     from vmdpotential.io.trajectories.frames import Frames
@@ -58,7 +58,7 @@ def _function(command: Command) -> Callable[..., Result]:
         values = dict(zip(inputs, given, strict=False))
         if twice := values.keys() & keywords.keys():
             raise TypeError(f"{name}() got several values for {', '.join(sorted(twice))}")
-        with returning():
+        with returning_results():
             return command(**_objects(command, by_own_names(command.parameters, {**values, **keywords})))
 
     function.__name__ = function.__qualname__ = name
@@ -84,7 +84,7 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     import numpy as np
 
     from vmdpotential.io import read_topology
-    from vmdpotential.io.structures.merge import merge
+    from vmdpotential.io.structures.merge import merge_topology
     from vmdpotential.molecule.conversions import as_structure
     from vmdpotential.molecule.structure import Structure
 
@@ -103,7 +103,7 @@ def _objects(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(converted.get("stat"), (list, tuple)):
         converted["stat"] = ",".join(converted["stat"])
     if isinstance(converted.get("structure"), Structure) and converted.get("topology") is not None:
-        converted["structure"] = merge(converted["structure"], read_topology(converted.pop("topology")))
+        converted["structure"] = merge_topology(converted["structure"], read_topology(converted.pop("topology")))
     frames = converted.get("trajectory")
     if "trajectory" in known and (hasattr(frames, "trajectory") or hasattr(frames, "n_frames")):  # from MDAnalysis
         converted["structure"] = _read(converted)
@@ -215,7 +215,7 @@ def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -
     A copy of the reader is used, so that the Universe stays at its current frame.
     """
     from vmdpotential.io import mdanalysis
-    from vmdpotential.io.trajectories.frames import Loaded
+    from vmdpotential.io.trajectories.frames import LoadedFrames
 
     reader = getattr(item, "trajectory", item)
     numbers: slice | list[int] = slice(None)
@@ -231,8 +231,8 @@ def _frames(item: Any, atoms: Any, structure: Structure, frames: slice | None) -
     with mdanalysis.quiet():
         copied = reader.copy()
     if frames is None and isinstance(numbers, slice):  # frames keep their numbers in the whole trajectory
-        return Loaded("the trajectory", _Reader(copied, rows), numbers)
-    return Loaded("the trajectory", _Reader(copied[numbers], rows), frames or slice(None))
+        return LoadedFrames("the trajectory", _Reader(copied, rows), numbers)
+    return LoadedFrames("the trajectory", _Reader(copied[numbers], rows), frames or slice(None))
 
 
 def result_kinds(command: Command) -> tuple[type[Result], ...]:
@@ -248,7 +248,8 @@ def _docstring(command: Command) -> str:
     about = about.partition("\n\nReturns\n")[0]
     returns = "\n".join(f"{each.__name__}\n    {(inspect.getdoc(each) or '').partition(chr(10))[0]}"
                         for each in result_kinds(command))
-    parameters = entries(_ordered(command))
-    return "\n\n".join([spelled(about), f"Parameters\n----------\n{parameters}", f"Returns\n-------\n{returns}",
+    parameters = parameter_entries(_ordered(command))
+    return "\n\n".join([spell_parameters(about), f"Parameters\n----------\n{parameters}",
+                        f"Returns\n-------\n{returns}",
                         f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{command.python}"])
 

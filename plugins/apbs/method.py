@@ -19,8 +19,8 @@ from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.extras import install_command
-from vmdpotential.grid.lattice import Lattice, Points, bounds
-from vmdpotential.methods import Estimate, Plan, Refusal, Request, Solution, result_bytes
+from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
+from vmdpotential.methods import Estimate, Plan, Refusal, Request, SolventRequest, result_bytes
 from vmdpotential.methods.pb import ContinuumMethod
 from vmdpotential.units import coulomb_constant
 
@@ -45,7 +45,7 @@ class PbPlan(Plan):
     """The plan of a solution by APBS; see :class:`vmdpotential.methods.Plan`."""
 
     request: Request
-    solution: Solution
+    solution: SolventRequest
     fine: Lattice
     first: tuple[int, int, int]
     estimate: Estimate
@@ -150,7 +150,7 @@ def _input(plan: PbPlan, positions: Floats) -> str:
     """Return the text of APBS's input file."""
     solvent, fine = plan.solution, plan.fine
     values, radius = solvent.values, float(solvent.radii.max(initial=0.0))
-    low, high = bounds(positions) if len(positions) else (fine.origin, fine.last)
+    low, high = coordinate_bounds(positions) if len(positions) else (fine.origin, fine.last)
     middle = (low + high) / 2
     half = (high - low) / 2 + radius
     half = np.maximum(COARSE * half, half + BEYOND)

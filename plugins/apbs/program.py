@@ -70,13 +70,13 @@ def solve(words: str, atoms: str, shape: tuple[int, int, int], seconds: float) -
             start = time.monotonic()
             try:
                 while process.poll() is None:
-                    progress.report("Poisson-Boltzmann", min((time.monotonic() - start) / seconds, 0.99))
+                    progress.report_progress("Poisson-Boltzmann", min((time.monotonic() - start) / seconds, 0.99))
                     time.sleep(_STEP)
             finally:  # an interrupted run must not leave the process behind
                 if process.poll() is None:
                     process.kill()
                     process.wait()
-        progress.report("Poisson-Boltzmann", 1.0)
+        progress.report_progress("Poisson-Boltzmann", 1.0)
         written = next((path for ending in _ENDINGS if (path := folder / f"{MAP}{ending}").is_file()), None)
         if process.returncode == 0 and written is None:  # the log would mislead: it has harmless lines with "error"
             raise TaskError("the program APBS ended without an error and without a map",

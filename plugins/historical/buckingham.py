@@ -11,7 +11,7 @@ R. A. Buckingham, "The classical equation of state of gaseous helium, neon and a
 from typing import Any
 
 from vmdpotential.interactions import Check, Interaction
-from vmdpotential.interactions.pairs import Rule
+from vmdpotential.interactions.pairs import CombinationRule
 from vmdpotential.interactions.tracing import Scalar, exp
 
 
@@ -37,4 +37,4 @@ def _combine(i: Any, j: Any, pair: Any) -> dict[str, Scalar]:
 
 
 #: Geometric means of A and C, and the arithmetic mean of B.
-RULE = Rule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, _combine)
+RULE = CombinationRule("buckingham", {"root_a": 0, "half_b": -1, "root_c": 3}, {}, _combine)

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, PotentialSum, get_engine
-from vmdpotential.engines.costs import CPU
+from vmdpotential.engines.costs import CPU_COSTS
 from vmdpotential.engines.cuda import kernels
 from vmdpotential.methods import Estimate, Request
-from vmdpotential.methods.cutoff import pairwise
+from vmdpotential.methods.cutoff import pairwise_estimate
 
 from .bins import CAPACITY, REGION, SIDE, Integers, place
 from .early import COPY, Early, TimedResult, packed_atoms
@@ -38,7 +38,7 @@ HERE = Path(__file__).parent
 LISTED = (4080 - kernels.TASK.itemsize) // 4
 
 #: Struct ListTask of cutoff_smallbin.cu.
-LIST_TASK = kernels.struct("ListTask", [
+LIST_TASK = kernels.struct_type("ListTask", [
     ("task", kernels.TASK),  # index: the home bin of a region along x, then y, then z; zero of the list's steps
     ("count", np.int32),  # steps in the list
     ("steps", np.int32, LISTED),
@@ -62,7 +62,7 @@ def by_bins(name: str, work: PotentialSum, positions: Floats, charges: Floats) -
         charges = charges[index]
     if not len(positions):
         return TimedResult(np.zeros((1, *lattice.shape), np.float32))
-    scaled = interaction.scaled(kernels.unit(lattice, reach))
+    scaled = interaction.scaled(kernels.internal_unit(lattice, reach))
     placed = place(name, lattice, positions, packed_atoms(lattice, positions, charges, scaled.length), reach)
     task = kernels.base_task(lattice, scaled)
     task["count"] = len(positions)
@@ -75,11 +75,11 @@ def by_bins(name: str, work: PotentialSum, positions: Floats, charges: Floats) -
     clock.append(time.perf_counter())
     (gpu,) = kernels.least_busy_gpus(1)
     needed = 4 * lattice.size + sum(array.nbytes for array in placed.arrays.values())
-    with gpu, kernels.errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        drv = kernels.driver()
+    with gpu, kernels.converted_errors(f"GPU {gpu.number} ({gpu.name})", needed):
+        drv = kernels.cuda_driver()
         start, lanes = gpu.streams()
         stream, end = lanes[0]
-        out = kernels.empty(lattice.shape)
+        out = kernels.empty_pinned(lattice.shape)
         task["out"] = gpu.buffer("map 0", out.nbytes)
         drv.memset_d8(int(task["out"]), 0, out.nbytes)
         for field, array in placed.arrays.items():
@@ -87,7 +87,7 @@ def by_bins(name: str, work: PotentialSum, positions: Floats, charges: Floats) -
         clock.append(time.perf_counter())
         arguments = list_tasks(task, placed.steps) if placed.kernel == "smallbin" else [task.tobytes()]
         function = f"cutoff_{placed.kernel}"
-        text = kernels.source(scaled, "float")
+        text = kernels.radial_source(scaled, "float")
         kernel = gpu.kernel(HERE / f"{function}.cu", function, constants, text, len(arguments[0]))
         start.record(stream)
         for argument in arguments:
@@ -136,7 +136,7 @@ class EarlyCutoff(Early):
 
     def cost(self, request: Request, engine: Engine) -> Estimate:
         """Return the estimate for a GPU: that of the present kernel, times tested atoms per atom within the cutoff."""
-        ours, reach = pairwise(request, engine), request.interaction.cutoff
+        ours, reach = pairwise_estimate(request, engine), request.interaction.cutoff
         assert reach is not None
         region = (REGION - 1) * float(request.lattice.spacing.max())
         count = request.images(reach) * request.charges.count
@@ -149,7 +149,7 @@ class EarlyCutoff(Early):
         seconds = ours.seconds * tested / sphere + COPY * request.lattice.size + BIN * count
         if self.name == "smallbin":
             pairs = request.lattice.size * request.charges.count / request.charges.volume * sphere
-            seconds += LEFT * CPU.pair * CPU.plain_pair * pairs
+            seconds += LEFT * CPU_COSTS.pair * CPU_COSTS.plain_pair * pairs
         return Estimate(float(seconds), ours.bytes + int(64 * count))
 
 

@@ -52,8 +52,8 @@ def all_pairs(name: str, work: PotentialSum, positions: Floats, charges: Floats)
     macros: dict[str, object] = {"REAL": "float"} | ({"BATCH": size} if name in BATCH else {})
     file = HERE / f"direct_{name}.cu"
     (gpu,) = kernels.least_busy_gpus(1)
-    with gpu, kernels.errors(f"GPU {gpu.number} ({gpu.name})"):
-        drv = kernels.driver()
+    with gpu, kernels.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+        drv = kernels.cuda_driver()
         kernel = gpu.kernel(file, f"direct_{name}", macros, "", kernels.TASK.itemsize)
         start, lanes = gpu.streams()
         stream, end = lanes[0]

@@ -19,7 +19,7 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.costs import Costs
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.methods.costs import Size, seconds
+from vmdpotential.methods.costs import Size, mesh_sum_seconds
 
 from . import levels
 
@@ -119,7 +119,8 @@ def cheapest(size: Size, costs: Costs, error: float) -> tuple[int, float, float,
             levels_made = 1 + max(0.0, np.log2(max(size.extents) / spacing / (4 * ratio)))
             # all levels: 1 + 1/8 + 1/64 ... times the finest
             sums = 8 / 7 * nodes * stencil
-            time = (seconds(size, meshless, spacing, ratio * spacing, order) + costs.pair * costs.stencil * sums
+            time = (mesh_sum_seconds(size, meshless, spacing, ratio * spacing,
+                                     order) + costs.pair * costs.stencil * sums
                     + (IMAGES_NODE if size.periodic else STENCIL_NODE) * levels_made * stencil)
             choices.append((time, order, spacing, ratio * spacing))
     if not choices:

@@ -12,7 +12,7 @@ from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cpu.maps import mesh
 from vmdpotential.engines.cpu.maps.sums import CpuSum
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 from .levels import Level, Levels, Table
 
@@ -110,7 +110,8 @@ def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool
     beyond = -nz % block + stencil.groups * GROUP - level.stencil.shape[2] + 1
     charges = np.pad(charges, [(0, 0), (0, -ny % ROWS), (0, beyond)])
     out = np.empty(level.shape, stencil.real)
-    launch(KERNELS[f"convolve_level_{'single' if stencil.real == np.float32 else 'double'}"], nx * -(-ny // ROWS),
+    launch_kernel(KERNELS[f"convolve_level_{'single' if stencil.real == np.float32 else 'double'}"],
+                  nx * -(-ny // ROWS),
            "multilevel sum", 4, charges=charges, filled=charges.any(-1), planes=stencil.planes,
            weights=stencil.weights, low=stencil.low, high=stencil.high, out=out, charge_rows=charges.shape[1],
            charge_nodes=charges.shape[2], pairs=len(stencil.planes), weight_rows=stencil.weights.shape[1],

@@ -33,15 +33,15 @@ ROWS, GROUP, TILE_Y, TILE_Z, PARTS, STRIP = 4, 4, 16, 32, 8, 128
 LEVELS = 32
 
 #: Struct Level of levels.cu.
-LEVEL = kernels.struct("Level", [
-    ("nodes", kernels.address("REAL")),  # (shape, rows padded) charges, then the potential
-    ("around", kernels.address("REAL")),  # (wide) charges with margins around them: images, or zeros
+LEVEL = kernels.struct_type("Level", [
+    ("nodes", kernels.pointer_type("REAL")),  # (shape, rows padded) charges, then the potential
+    ("around", kernels.pointer_type("REAL")),  # (wide) charges with margins around them: images, or zeros
     # (width[0], width[1] + 2 ROWS - 2, width[2]), first and last rows of zeros
-    ("stencil", kernels.address("const REAL")),
+    ("stencil", kernels.pointer_type("const REAL")),
     # (width[0], 2) offsets along x of a plane of the stencil
-    ("planes", kernels.address("const int")),
+    ("planes", kernels.pointer_type("const int")),
     # (width[0], width[1] + ROWS - 1, 2) range of groups along z in which the stencil is not zero
-    ("used", kernels.address("const int")),
+    ("used", kernels.pointer_type("const int")),
     ("shape", np.int32, 3),
     ("wide", np.int32, 3),
     ("width", np.int32, 3),  # of the stencil; the last a multiple of GROUP
@@ -51,7 +51,7 @@ LEVEL = kernels.struct("Level", [
 ], "levels.cu")
 
 #: Struct LevelTask of levels.cu.
-TASK = kernels.struct("LevelTask", [
+TASK = kernels.struct_type("LevelTask", [
     ("levels", LEVEL, LEVELS),  # the finest one first
     ("half", np.float64, 8),  # weights of nodes for interpolation in the middle between two
     ("periodic", np.int32, 3),

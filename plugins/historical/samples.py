@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions import ewald, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
@@ -71,8 +71,9 @@ def potential(name: str, cutoff: float) -> PairPotential:
         coulomb = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0)
     else:
         coulomb = ewald.polynomial(cutoff, BETA_CUTOFF / cutoff)
-    return PairPotential((Term("coulomb", coulomb, CHARGES),
-                          Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), GEOMETRIC)))
+    return PairPotential((PairTerm("coulomb", coulomb, CHARGES_RULE),
+                          PairTerm("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff),
+                                   GEOMETRIC_RULE)))
 
 
 def useful(atoms: int, volume: float, cutoff: float) -> float:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.gridded import GridResult, lattice_like
 from vmdpotential.commands.options import Force, Like
-from vmdpotential.errors import UsageError, many
-from vmdpotential.figures.colours import isosurface_levels, isovalue
+from vmdpotential.errors import UsageError, count_of
+from vmdpotential.figures.colours import initial_isovalue, isosurface_levels
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, GridOptions
@@ -170,7 +170,7 @@ class OrbitalMap(GridResult):
     spin: bool
     words: str
 
-    display_limit = cached_property(lambda self: isovalue(self.grid))
+    display_limit = cached_property(lambda self: initial_isovalue(self.grid))
 
     def entries(self) -> dict[str, Any]:
         """Return the entries of ``--json``."""
@@ -183,7 +183,7 @@ class OrbitalMap(GridResult):
     def text(self) -> Iterator[str]:
         """Yield the contents of the file, and the map's range and integral."""
         from vmdpotential.io.maps import is_cube
-        from vmdpotential.io.maps.cube import ATOMIC
+        from vmdpotential.io.maps.cube import ATOMIC_UNITS
 
         wavefunction = self.wavefunction
         yield _contents(wavefunction)
@@ -191,8 +191,8 @@ class OrbitalMap(GridResult):
             yield self.words
         yield self.points
         yield f"{self.minimum:.4g} to {self.maximum:.4g} {self.grid.unit}"
-        if self.file is not None and is_cube(self.file) and self.grid.unit in ATOMIC:
-            yield f"the cube file is in atomic units, {ATOMIC[self.grid.unit][0]}, as other programs expect"
+        if self.file is not None and is_cube(self.file) and self.grid.unit in ATOMIC_UNITS:
+            yield f"the cube file is in atomic units, {ATOMIC_UNITS[self.grid.unit][0]}, as other programs expect"
         if self.integral is None:
             yield f"net charge {wavefunction.nuclear_charges.sum() - wavefunction.electrons:.4g} e"
         elif self.orbital:
@@ -213,7 +213,7 @@ def _integral(values: NDArray[np.float32], lattice: Lattice, unit: str, squared:
 def _contents(wavefunction: Wavefunction) -> str:
     functions = wavefunction.alpha.coefficients.shape[0]
     kind = "the same orbitals for both spins" if wavefunction.restricted else "orbitals for each spin"
-    return (f"{wavefunction.name}: {many(len(wavefunction.numbers), 'atom')}, {functions} basis functions, "
+    return (f"{wavefunction.name}: {count_of(len(wavefunction.numbers), 'atom')}, {functions} basis functions, "
             f"{wavefunction.electrons:g} electrons, {kind}")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 from .gaussians import Gaussians, hermite
 
@@ -105,7 +105,7 @@ def smooth_potential(charges: Gaussians, mesh: Mesh, axes: list[Floats]) -> Floa
     # normalises exp(-p r^2), and keeps the charge of a Gaussian whose exponent is reduced
     factor = (exponents / charges.exponents) ** 0.5 * exponents / (2 * np.pi)
     sampled = np.zeros(mesh.shape)
-    launch(KERNELS["sum_gaussian_density"], mesh.filled[0], "density of electrons", 1, centres=charges.centres,
+    launch_kernel(KERNELS["sum_gaussian_density"], mesh.filled[0], "density of electrons", 1, centres=charges.centres,
            exponents=exponents, coefficients=charges.coefficients * np.repeat(factor, counts), reaches=mesh.reaches,
            orders=charges.orders, starts=charges.starts, counts=np.array([len(hermite(n)) for n in range(most + 1)]),
            powers=np.array(hermite(most)), out=sampled, origin=mesh.origin, spacing=np.full(3, mesh.spacing),

@@ -63,7 +63,7 @@ def overlap(shells: Sequence[Shell]) -> Floats:
                 result[np.ix_(rows, columns)] = block
                 result[np.ix_(columns, rows)] = block.T
                 done += block.size
-                progress.report("overlaps", min(done / result.size, 1.0))
+                progress.report_progress("overlaps", min(done / result.size, 1.0))
     return result
 
 

@@ -62,7 +62,7 @@ def gaussians(wavefunction: Wavefunction) -> Gaussians:
             orders.append(np.full(len(batch), int(kind // 100 + kind % 100)))
             lengths.append(np.full(len(batch), products.shape[1]))
             coefficients.append(products.ravel())
-            progress.report("products of orbitals", min(1.0, sum(map(len, product_exponents)) / len(p)))
+            progress.report_progress("products of orbitals", min(1.0, sum(map(len, product_exponents)) / len(p)))
     empty, none = np.zeros(0), np.zeros(0, np.int64)
     starts = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)[:-1]
     return Gaussians(
@@ -82,7 +82,7 @@ def _pairs(centres: Floats, exponents: Floats, sizes: Floats) -> tuple[Integers,
         found = (overlap * sizes[rows] * sizes[columns] * 2 * np.pi / p > NEGLIGIBLE) & (columns >= rows)
         kept.append(np.argwhere(found) + begin)
         memory.require(32 * sum(map(len, kept)), f"the products of {count} Gaussians", "use a smaller basis set")
-        progress.report("products of orbitals", 0.0)
+        progress.report_progress("products of orbitals", 0.0)
     pairs = np.concatenate([np.zeros((0, 2), np.int64), *kept])
     return pairs[:, 0], pairs[:, 1]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import extras, memory
-from vmdpotential.errors import InputError, VmdpotentialError, listed, one_line, shortened
+from vmdpotential.errors import InputError, VmdpotentialError, listed_words, one_line, shorten_text
 from vmdpotential.units import BOHR
 
 from .overlap import overlap
@@ -70,7 +70,7 @@ def read_wavefunction(path: Path | str) -> Wavefunction:
         If the file is too large for the available memory.
     """
     path = Path(path)
-    iodata = extras.load("iodata", "files of quantum chemistry", "qm")
+    iodata = extras.load_optional("iodata", "files of quantum chemistry", "qm")
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -93,7 +93,7 @@ def read_wavefunction(path: Path | str) -> Wavefunction:
                          "give a whole Molden, FCHK, WFN, WFX or Molekel file, with its usual suffix") from None
     if notes:  # warnings, which repeat the file's name
         texts = (str(note.message).partition("\n")[0].partition(f" ({path}")[0] for note in notes)
-        log.warning("%s: %s", path, listed(dict.fromkeys(texts), 300))
+        log.warning("%s: %s", path, listed_words(dict.fromkeys(texts), 300))
     return result
 
 
@@ -144,8 +144,8 @@ def _reason(error: Exception, path: Path) -> str:
     first = error.__cause__ or error
     text = one_line(str(first).partition("\n")[0].replace(f" ({path}:", " (line "))
     if isinstance(first, KeyError):
-        return f"the entry {shortened(text, 80)} is missing"
-    return shortened(f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__, 120)
+        return f"the entry {shorten_text(text, 80)} is missing"
+    return shorten_text(f"{type(first).__name__}: {text}" if error.__cause__ else text or type(first).__name__, 120)
 
 
 def _converted(name: str, data: Any) -> Wavefunction:

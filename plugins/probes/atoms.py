@@ -15,7 +15,7 @@ from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.options import Source
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError, many
+from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.files import output as files
@@ -67,7 +67,7 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
     maps = [grids[name] for name in by_name]
     if autodock:
         check_lattice(maps[0])
-    with files.writing(paths, run.force) as temporary:
+    with files.writing_files(paths, run.force) as temporary:
         for place, grid in zip(temporary, maps, strict=False):
             if autodock and run.output is not None:
                 write_autodock(grid, place, run.output.stem)
@@ -106,7 +106,7 @@ class ProbeMaps(GridResult):
     def text(self) -> Iterator[str]:
         """Yield the ranges of the maps."""
         yield from self.head
-        yield f"{self.points}, {many(self.atoms, 'atom')}"
+        yield f"{self.points}, {count_of(self.atoms, 'atom')}"
         for name, grid in self.maps.items():
             yield (f"  {name}: {grid.provenance.quantity} {float(grid.values.min()):.4g} to "
                    f"{float(grid.values.max()):.4g} {grid.unit}")

@@ -24,7 +24,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN
-from vmdpotential.molecule.elements import fill
+from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import coulomb_constant
 
@@ -139,7 +139,7 @@ def receptor(structure: Structure) -> Receptor:
     """
     from scipy.spatial import cKDTree
 
-    elements, charges = fill(structure).elements, structure.known_charges.copy()
+    elements, charges = fill_elements(structure).elements, structure.known_charges.copy()
     names, residues = structure.atom_names, structure.residue_names
     hydrogen = np.flatnonzero((elements == "H") | (elements == "D"))
     heavy = np.flatnonzero((elements != "H") & (elements != "D") & (elements != ""))
@@ -194,7 +194,7 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
     sums = _Sums(atoms, lattice, engine)
     result, bonds = {}, _bonds(atoms, lattice, probes, engine)
     for number, probe in enumerate(probes):
-        progress.report("probe maps", number / len(probes))
+        progress.report_progress("probe maps", number / len(probes))
         if probe == ELECTROSTATIC:
             values = coulomb(engine, lattice, atoms.positions,
                              atoms.charges * COULOMB_WEIGHT * coulomb_constant("kcal/mol/e"))

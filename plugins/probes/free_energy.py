@@ -12,17 +12,17 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.means import MeanFiles
-from vmdpotential.errors import UsageError, many
+from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.trajectories.frames import Frames, Loaded
+from vmdpotential.io.trajectories.frames import Frames, LoadedFrames
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Rows
-from vmdpotential.results import Columns, complete
+from vmdpotential.parameters import ReportRows
+from vmdpotential.results import TableColumns, complete_frames
 
 from .energies import ProbeSum, probe_sum
 from .insertions import HIGHEST, FreeEnergy, InsertionPlan, plan_insertions
@@ -71,7 +71,7 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
     sums = tuple(_among(probe_sum(chosen_terms, sigma, epsilon, run.options.cutoff), rows)
                  for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
     group, group_name = reference_group(structure, over.fit)
-    source = over.frames or Loaded(
+    source = over.frames or LoadedFrames(
         structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
     if lattice is None and run.options.around:
@@ -92,7 +92,7 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
         molecule=molecule, source=terms.source, grid=free_energy.grids["mean"], sem=free_energy.grids.get("sem"),
         free_energy=free_energy, planning=planning, structure=structure, places=planning.work.parts**3, least=minima,
         seconds=clock.seconds, files=written)
-    return complete(result, free_energy.frames, len(planning.numbers))
+    return complete_frames(result, free_energy.frames, len(planning.numbers))
 
 
 class FreeEnergyMap(GridResult):
@@ -121,11 +121,11 @@ class FreeEnergyMap(GridResult):
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
         return super().shown() | {"sem": self.sem}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield how the molecule was inserted, the free energies and their errors."""
         grid, work, free_energy = self.grid, self.planning.work, self.free_energy
         error = "" if free_energy.solvation_error is None else f" +- {free_energy.solvation_error:.3f}"
-        yield f"{self.molecule.name}: {many(len(self.molecule.sigma), 'atom')}, {self.molecule.source}"
+        yield f"{self.molecule.name}: {count_of(len(self.molecule.sigma), 'atom')}, {self.molecule.source}"
         yield f"Lennard-Jones parameters: {self.source}"
         yield "frames are not moved" if work.alignment is None else str(work.alignment)
         yield (f"{len(work.orientations)} orientations, {self.places} insertion points for a grid point, "
@@ -135,9 +135,9 @@ class FreeEnergyMap(GridResult):
                f"zero: the molecule in vacuum; higher values are written as {HIGHEST:g}")
         yield f"excess free energy of the whole map: {free_energy.solvation:.3f}{error} kcal/mol"
         yield free_energy.no_error or (
-            f"standard error {free_energy.error:.3g} kcal/mol (median), by {many(len(free_energy.blocks), 'block')} of "
-            f"{many(free_energy.blocks[0], 'frame')}")
-        yield f"{many(free_energy.frames, 'frame')} in {self.seconds:.2f} s on the {work.engine} engine"
+            f"standard error {free_energy.error:.3g} kcal/mol (median), by "
+            f"{count_of(len(free_energy.blocks), 'block')} of {count_of(free_energy.blocks[0], 'frame')}")
+        yield f"{count_of(free_energy.frames, 'frame')} in {self.seconds:.2f} s on the {work.engine} engine"
         if self.least is not None:
             yield from _minimum_lines(self.least)
 
@@ -153,7 +153,7 @@ def _row(minimum: Minimum) -> dict[str, Any]:
             "saddle": None if minimum.saddle is None else minimum.saddle.tolist()}
 
 
-def _table(minima: Sequence[Minimum]) -> Columns:
+def _table(minima: Sequence[Minimum]) -> TableColumns:
     """Return the columns of the table of minima."""
     def axes(what: str, places: Sequence[Any]) -> dict[str, list[float | None]]:
         return {f"{what}{x} (A)": [None if place is None else place[n] for place in places]
@@ -166,7 +166,7 @@ def _table(minima: Sequence[Minimum]) -> Columns:
             **axes("barrier ", [minimum.saddle for minimum in minima])}
 
 
-def _minimum_lines(minima: Sequence[Minimum]) -> Iterator[str | Rows]:
+def _minimum_lines(minima: Sequence[Minimum]) -> Iterator[str | ReportRows]:
     def line(n: int) -> str:
         each = minima[n]
         return (f"  {n + 1}: {' '.join(f'{x:.1f}' for x in each.position)} A, {each.energy:.2f} kcal/mol"
@@ -174,4 +174,4 @@ def _minimum_lines(minima: Sequence[Minimum]) -> Iterator[str | Rows]:
                    f"; over a barrier of {each.barrier:.2f} kcal/mol to minimum {each.lower + 1}"))
 
     yield f"{len(minima)} minima"
-    yield Rows(line, range(len(minima)))
+    yield ReportRows(line, range(len(minima)))

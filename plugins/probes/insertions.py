@@ -22,17 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Prepared, get_engine, stretch
+from vmdpotential.engines import Prepared, cell_stretch, get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import block_size
-from vmdpotential.execution.work import Arrays, Cost, Needs
+from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
 from vmdpotential.frames.gridded import GridWork, frames_text
 from vmdpotential.frames.statistics import BlockMean, Moments
-from vmdpotential.frames.sums import Sum, named
-from vmdpotential.frames.task import Merged, TaskPlan
+from vmdpotential.frames.sums import FrameSum, named_arrays
+from vmdpotential.frames.task import MergedSums, TaskPlan
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
-from vmdpotential.molecule.cell import SAME, Cell, same_cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 
 from .energies import ProbeSum
@@ -70,12 +70,12 @@ class Insertions(GridWork):
     kt: float
     engine: str
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine, the memory of a block, and the cost."""
-        return Needs(self.engine, (24 + 12 * self.parts**3) * self.lattice.size,
+        return WorkNeeds(self.engine, (24 + 12 * self.parts**3) * self.lattice.size,
                      self._cost if self.frames.portable else None)
 
-    def _cost(self) -> Cost:
+    def _cost(self) -> FrameCost:
         """Return the time for a frame, measured on one orientation in the first, and the size of a block's result."""
         numbers = self.frames.numbers()
         positions, cell = next(self.moved(numbers[:1], Moments.none((3, 3))))
@@ -84,9 +84,10 @@ class Insertions(GridWork):
         start = time.perf_counter()
         _, device = self._factors(lattice, positions, cell, turns)
         seconds, count = time.perf_counter() - start, len(self.orientations)
-        return Cost(count * max(device, 1e-6), count * (seconds - device) + self.frames.seconds(), 8 * lattice.size)
+        return FrameCost(count * max(device, 1e-6), count * (seconds - device) + self.frames.seconds(),
+                         8 * lattice.size)
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the mean Boltzmann factors (nx, ny, nz), their mean over the whole map (1,), and the cells."""
         return {"factors": BlockMean(self.sample, spread=False), "whole": BlockMean(spread=False),
                 "cells": Moments.none((3, 3))}
@@ -97,7 +98,8 @@ class Insertions(GridWork):
         for positions, cell in self.moved(numbers, cells):
             total += self.factors(positions, cell)
         mean = total / max(1, len(numbers))
-        return named(len(numbers), {"factors": {"mean": mean}, "whole": {"mean": mean.mean(keepdims=True).reshape(1)},
+        return named_arrays(len(numbers),
+                            {"factors": {"mean": mean}, "whole": {"mean": mean.mean(keepdims=True).reshape(1)},
                                     "cells": cells.arrays})
 
     def factors(self, positions: Floats, cell: Cell | None) -> Floats:
@@ -150,9 +152,9 @@ class Insertions(GridWork):
         InputError
             When the cell is sheared with respect to that of the lattice.
         """
-        if self.cell is None or cell is None or same_cell(self.cell, cell, SAME):
+        if self.cell is None or cell is None or same_cell(self.cell, cell, SAME_CELL):
             return self.lattice
-        along = stretch(self.cell, cell)
+        along = cell_stretch(self.cell, cell)
         if along is None:
             raise InputError(f"the cell of a frame ({cell}) differs from the first frame's in more than its lengths "
                              "along x, y and z, so that the axes of the map would turn with it",
@@ -178,7 +180,7 @@ class InsertionPlan(TaskPlan["FreeEnergy"]):
     temperature: float
     inputs: tuple[str, ...]
 
-    def result(self, merged: Merged) -> FreeEnergy:
+    def result(self, merged: MergedSums) -> FreeEnergy:
         """Return the free energy over the frames of the sums."""
         work, blocks, whole = self.work, merged["factors"], merged["whole"]
         mean, uncertainty, mean_uncertainty = blocks.mean, blocks.uncertainty(), whole.uncertainty()
@@ -222,7 +224,7 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     sums : tuple of ProbeSum
         One for each atom of the ligand.
     alignment : mapping
-        Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group`` and ``name``.
+        Arguments of :meth:`vmdpotential.frames.whole.FrameAlignment.of`: ``group`` and ``name``.
     lattice : Lattice or None
         If None, a lattice over the periodic cell; with a padding, or in an open boundary (where 5 A is the
         default), around the group.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.files.text import buffered, read_text, reading
+from vmdpotential.io.files.text import buffered_stream, read_text, reading_file
 from vmdpotential.units import AVOGADRO, BOLTZMANN, CALORIE
 
 Floats = NDArray[np.float64]
@@ -164,8 +164,8 @@ def read_ligand(path: Path) -> Ligand:
     InputError
         If the file cannot be read, or numbers are missing or out of range.
     """
-    path = buffered(path)
-    with reading(path):
+    path = buffered_stream(path)
+    with reading_file(path):
         lines = read_text(path, 20, 200).decode("utf-8", "replace").split("\n")
     rows: list[list[float]] = []
     for number, line in enumerate(lines, 1):

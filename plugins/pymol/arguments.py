@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vmdpotential.errors import Spelling, plain
+from vmdpotential.errors import Spelling, plain_spelling
 from vmdpotential.frontend import adapters, messages
-from vmdpotential.frontend.adapters import offered, role, to_file
+from vmdpotential.frontend.adapters import object_role, offered_parameters, to_file
 from vmdpotential.frontend.declarations import as_text, in_front
-from vmdpotential.frontend.form import Entry
+from vmdpotential.frontend.form import FormEntry
 from vmdpotential.parameters import Command, Parameter
 from vmdpotential.parameters import by_own_names as parameters_by_own_names
 
@@ -34,7 +34,7 @@ def pymol_name(command: Command) -> str:
 
 def argument_name(parameter: Parameter) -> str:
     """Return the name of a parameter in PyMOL, with an underscore if Python or PyMOL reserves the name."""
-    if role(parameter) == "structure":
+    if object_role(parameter) == "structure":
         return "selection"
     return parameter.name + "_" * (keyword.iskeyword(parameter.name) or parameter.name in _TAKEN)
 
@@ -47,7 +47,7 @@ def displayed(command: Command) -> tuple[Parameter, ...]:
 
 def arguments(command: Command) -> dict[str, Parameter | None]:
     """Return the parameters of PyMOL's arguments in their order; None for the name of the new objects."""
-    first, *others = offered(command)
+    first, *others = offered_parameters(command)
     result: dict[str, Parameter | None] = {argument_name(first): first}
     if not to_file(command):
         result["name"] = None
@@ -67,10 +67,10 @@ def by_own_names(command: Command, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return parameters_by_own_names(parameters, inputs)
 
 
-def entries(command: Command) -> list[Entry]:
+def entries(command: Command) -> list[FormEntry]:
     """Return the fields of the dialog: inputs and display first, then the other important ones, then the rest."""
     shown = displayed(command)
-    fields = [Entry(name, parameter, default_text(parameter), describe(parameter), parameter is not None and (
+    fields = [FormEntry(name, parameter, default_text(parameter), describe(parameter), parameter is not None and (
         parameter.option.front if parameter in shown else in_front(command, parameter)))
         for name, parameter in arguments(command).items()]
     return sorted(fields, key=lambda entry: (
@@ -82,13 +82,13 @@ def default_text(parameter: Parameter | None) -> str:
     if parameter is None:
         return ""
     if parameter.required:
-        return "all" if role(parameter) == "structure" else ""
+        return "all" if object_role(parameter) == "structure" else ""
     return as_text(parameter.default)
 
 
 def describe(parameter: Parameter | None) -> str:
     """Return the help of an argument in one line."""
-    return "name of the new objects" if parameter is None else adapters.describe(parameter)
+    return "name of the new objects" if parameter is None else adapters.describe_parameter(parameter)
 
 
 def help_text(command: Command) -> str:
@@ -100,7 +100,7 @@ def help_text(command: Command) -> str:
         if parameter is not None:
             default = default_text(parameter)
             kind = {"structure": "selection of atoms", "map": "map objects or files"}.get(
-                role(parameter), ", ".join(parameter.option.shown()) or kinds.get(parameter.type, "text"))
+                object_role(parameter), ", ".join(parameter.option.shown()) or kinds.get(parameter.type, "text"))
         text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
         entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
     usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(result))
@@ -146,4 +146,4 @@ def spelling(command: Command) -> Spelling:
 
 def spell(name: str, value: str = "") -> str:
     """Return a parameter and its value in the spelling of PyMOL's arguments."""
-    return plain("selection" if name == "structure" else name, value)
+    return plain_spelling("selection" if name == "structure" else name, value)

@@ -38,7 +38,7 @@ def register(cmd: Any) -> list[str]:
         function = adapt(command)
         names.append(_extend(cmd, function))
         for position, (argument, parameter) in enumerate(arguments.arguments(command).items()):
-            role = adapters.role(parameter)
+            role = adapters.object_role(parameter)
             if role and position < len(cmd.auto_arg):
                 complete = cmd.selection_sc if role == "structure" else lambda: Shortcut(cmd.get_names("objects"))
                 cmd.auto_arg[position][function.__name__] = [complete, argument, ", "]

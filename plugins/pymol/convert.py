@@ -14,7 +14,7 @@ from pymol import CmdException
 from vmdpotential.errors import InputError
 from vmdpotential.frontend import adapters
 from vmdpotential.io.files.columns import factor
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -177,7 +177,7 @@ def positions_now(cmd: Any, source: Selected) -> Any:
     return positions if len(positions) == source.count else None
 
 
-def read_frames(cmd: Any, source: Selected) -> Loaded:
+def read_frames(cmd: Any, source: Selected) -> LoadedFrames:
     """Return the states of a selection's objects as frames; an object with a single state is in every frame.
 
     Raises
@@ -194,7 +194,7 @@ def read_frames(cmd: Any, source: Selected) -> Loaded:
             raise InputError(f"state {state} has different atoms from the state shown",
                              "choose objects with the same atoms in all states")
         held.append((np.concatenate(results)[source.order], _cell(cmd, states)))
-    return Loaded(f"the states of {' and '.join(counts)}", held)
+    return LoadedFrames(f"the states of {' and '.join(counts)}", held)
 
 
 def symmetries(cmd: Any, source: Selected) -> list[Any]:
@@ -241,7 +241,7 @@ def _read_objects(
         residue_index=residues.index(first, len(kept[kept])),
         chain_ids=columns["chain"],
         segment_ids=columns["segi"],
-        elements=elements.complete(np.char.capitalize(columns["elem"]), columns["name"], columns["resn"]),
+        elements=elements.complete_elements(np.char.capitalize(columns["elem"]), columns["name"], columns["resn"]),
         insertion_codes=np.array([text.lstrip("-0123456789") for text in columns["resi"]]),
         charges=columns["partial_charge"].astype(float),
         hetero=columns["type"] == "HETATM",

@@ -10,8 +10,8 @@ from pymol.Qt import QtCore, QtWidgets
 
 from vmdpotential.errors import VmdpotentialError
 from vmdpotential.frontend import messages
-from vmdpotential.frontend.dialog import Panel
-from vmdpotential.frontend.form import Form
+from vmdpotential.frontend.dialog import DialogPanel
+from vmdpotential.frontend.form import CommandForm
 from vmdpotential.parameters import Command
 
 from . import arguments
@@ -86,8 +86,8 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         self.setWindowTitle("Electrostatic potential - vmdpotential")
         self.session = Session.of(cmd)
         viewer = PyMOL(cmd)
-        forms = [Form(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
-        self.panel = Panel(Qt, viewer, forms, {
+        forms = [CommandForm(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
+        self.panel = DialogPanel(Qt, viewer, forms, {
             "Undo placement": ("ions", viewer.undo), "Previous": ("orbital", lambda: self._step(-1)),
             "Next": ("orbital", lambda: self._step(1))})
         layout = QtWidgets.QVBoxLayout(self)

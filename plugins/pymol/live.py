@@ -10,7 +10,7 @@ from pymol import CmdException
 
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.frontend.adapters import covering_surface
-from vmdpotential.frontend.following import Following
+from vmdpotential.frontend.following import FollowingMap
 from vmdpotential.grid.lattice import Grid
 
 from . import arguments
@@ -28,7 +28,7 @@ _IDENTITY = ("model", "index", "resn", "name", "elem", "partial_charge", "formal
 TICK = 15
 
 
-class Live(Following):
+class Live(FollowingMap):
     """A map that is redrawn when its atoms have moved.
 
     PyMOL does not report changes of states or positions, so :meth:`look` checks for them, called by a timer of the
@@ -42,7 +42,7 @@ class Live(Following):
         Its result.
     """
 
-    failures = (*Following.failures, CmdException)
+    failures = (*FollowingMap.failures, CmdException)
     whole = "potential_map"
 
     def __init__(self, task: Task, live_map: LiveMap) -> None:

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from vmdpotential import __version__
-from vmdpotential.io.files.output import writing
+from vmdpotential.io.files.output import writing_files
 
 #: Name of the plugin's folder in PyMOL's start-up folder, and of the plugin in PyMOL's plugin manager.
 NAME = "vmdpotential_plugin"
@@ -33,7 +33,7 @@ def build_zip(path: str | Path, force: bool = False) -> Path:
         When it cannot be written.
     """
     path = Path(path)
-    with writing([path], force) as (temporary,), zipfile.ZipFile(temporary, "w") as archive:
+    with writing_files([path], force) as (temporary,), zipfile.ZipFile(temporary, "w") as archive:
         for name, text in plugin_files().items():
             entry = zipfile.ZipInfo(f"{NAME}/{name}")
             entry.external_attr = 0o644 << 16

@@ -20,7 +20,7 @@ from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
-from vmdpotential.molecule.elements import fill, radii
+from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.parameters import Command, Report
 from vmdpotential.surfaces import cavity_spheres
 
@@ -215,7 +215,7 @@ class Results:
         if level is not None:
             self._show_isosurfaces(grid, (level, -level), report.objects.get("structure"))
         if self.options.get("surface") and atoms is not None:
-            self._show_surface(atoms, report, ramp, colours.outwards(grid))
+            self._show_surface(atoms, report, ramp, colours.reading_distance(grid))
         if (plane := self.options.get("cut")) is not None:
             self._show_cut(grid, plane, ramp)
 
@@ -286,7 +286,8 @@ class Results:
         computed = adapters.surface_of(report, part, atoms.structure)
         assert computed is not None
         load_whole(cmd, name, replace(computed, cell=None))
-        cmd.alter(f"%{name}", "vdw = radii[rank]", space={"radii": radii(fill(computed).elements).tolist()})
+        cmd.alter(f"%{name}", "vdw = radii[rank]",
+                  space={"radii": van_der_waals_radii(fill_elements(computed).elements).tolist()})
         add_fillers(cmd, name, *cavity_spheres(computed, cmd.get_setting_float("solvent_radius")))
         self._made("surface")
         cmd.flag("ignore", name, "clear")  # PyMOL leaves ligands and modified residues out of surfaces

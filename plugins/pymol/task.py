@@ -11,7 +11,7 @@ from pymol import CmdException
 
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters, dialog, messages
-from vmdpotential.io.trajectories.frames import Change
+from vmdpotential.io.trajectories.frames import FrameChange
 from vmdpotential.parameters import Command, Parameter, Report
 
 from . import arguments
@@ -49,7 +49,7 @@ class Task(dialog.Task):
         #: are the frames, and the changes convert these to frames of the copies.
         self.atoms: Selected | None = None
         self.source: Selected | None = None
-        self.changes: tuple[Change, ...] = ()
+        self.changes: tuple[FrameChange, ...] = ()
         with self.one_line():
             for argument, value in inputs.items():
                 if arguments.is_empty(value):
@@ -57,7 +57,7 @@ class Task(dialog.Task):
             options = {parameter.name: parameter.convert(arguments.unquoted(self._given(parameter)) or None)
                        for parameter in arguments.displayed(command)}
             self.results = Results(cmd, command, arguments.unquoted(inputs.get("name")), options)
-            for parameter in adapters.offered(command):
+            for parameter in adapters.offered_parameters(command):
                 if not adapters.is_topology(command, parameter):
                     self._read(parameter)
             for parameter in arguments.displayed(command):
@@ -93,7 +93,7 @@ class Task(dialog.Task):
 
     def _read(self, parameter: Any) -> None:
         """Add the value of a parameter to `values`, unless it is the default."""
-        value, role = self._given(parameter), adapters.role(parameter)
+        value, role = self._given(parameter), adapters.object_role(parameter)
         if parameter.name in ("assembly", "expand") and self.atoms is not None:
             return  # both are read with the atoms
         text = arguments.unquoted(value) if value is None or isinstance(value, str) else value
@@ -132,7 +132,7 @@ class Task(dialog.Task):
         """Replace the atoms by those of the assembly or the cell, if one is requested."""
         assert self.atoms is not None
         requested = {parameter.name: arguments.unquoted(self._given(parameter))
-                 for parameter in adapters.offered(self.command) if parameter.name in ("assembly", "expand")}
+                 for parameter in adapters.offered_parameters(self.command) if parameter.name in ("assembly", "expand")}
         file, colon, name = requested.get("assembly", "").rpartition(":")
         if colon:
             requested["assembly"] = f"{self.cmd.exp_path(file)}:{name}"

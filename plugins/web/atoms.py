@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.molecule.elements import fill, radii
+from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.selection import is_nucleic, is_protein, is_water
 from vmdpotential.molecule.structure import Structure
@@ -35,7 +35,7 @@ def words(names: NDArray[np.str_]) -> dict[str, Any]:
 
 def structure_content(structure: Structure) -> dict[str, Any]:
     """Return positions in units of 0.001 A, as differences from the preceding atom, names, and residues."""
-    filled = fill(structure)
+    filled = fill_elements(structure)
     elements = words(filled.elements)
     first = structure.residue_starts[:-1]
     chains = np.where(structure.chain_ids != "", structure.chain_ids, structure.segment_ids)
@@ -46,7 +46,7 @@ def structure_content(structure: Structure) -> dict[str, Any]:
     return {
         "atoms": len(structure), "step": STEP, "places": packed(np.diff(places, axis=1, prepend=0).astype("<i4")),
         "names": words(structure.atom_names),
-        "elements": {**elements, "radii": radii(np.array(elements["words"], dtype=np.str_)).tolist()},
+        "elements": {**elements, "radii": van_der_waals_radii(np.array(elements["words"], dtype=np.str_)).tolist()},
         "residues": {
             "count": structure.residue_count, "lengths": packed(np.diff(structure.residue_starts).astype("<u4")),
             "names": words(structure.residue_names[first]), "numbers": words(numbers), "chains": words(chains[first]),

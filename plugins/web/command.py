@@ -10,14 +10,14 @@ from typing import Annotated, Any
 
 from vmdpotential import extras, registry
 from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, Source
-from vmdpotential.commands.structures import complete
-from vmdpotential.errors import InputError, TaskError, UsageError, many
+from vmdpotential.commands.structures import complete_for_display
+from vmdpotential.errors import InputError, TaskError, UsageError, count_of
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io.files import output as files
-from vmdpotential.io.files.text import suffix
+from vmdpotential.io.files.text import format_suffix
 from vmdpotential.ions import Placement
-from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIA, MEDIUM_HELP
+from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIUM_HELP, MEDIUM_KINDS
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
@@ -40,7 +40,7 @@ class ViewSource:
         metavar="FILE", heading="structure and charges")] = None
     medium: Annotated[str | None, Option(
         f"{MEDIUM_HELP}{DEFAULT_MEDIUM}; no computes no potential, as if there are maps",
-        choices=(*MEDIA, "no"), front=True)] = None
+        choices=(*MEDIUM_KINDS, "no"), front=True)] = None
     assembly: Assembly = ""
     expand: Expand = "no"
     index: Index = None
@@ -51,7 +51,7 @@ class ViewSource:
         """Return the completed structure, and a line on added atoms, if there are any."""
         whole = Source(structure=self.structure, topology=self.topology, index=self.index, assembly=self.assembly,
                        expand=self.expand)
-        return complete(whole.read(), self.prepare, self.ph)
+        return complete_for_display(whole.read(), self.prepare, self.ph)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class PageOutput:
                 raise UsageError("output", "a page is written as .html, a scene as .mvsx", value=str(self.output))
             files.check([self.output], self.force)
         if self.scene:
-            extras.load("molviewspec", "scenes of Mol*", "scenes")
+            extras.load_optional("molviewspec", "scenes of Mol*", "scenes")
         else:
             find_viewer_script(self.viewer_script)
 
@@ -140,7 +140,7 @@ def view(
         When 3Dmol.js is not found, or for a scene the package molviewspec.
     """
     output, maps, medium = written.output, source.maps, source.medium
-    if not maps and isinstance(source.structure, Path) and suffix(source.structure) in (".cube", ".cub"):
+    if not maps and isinstance(source.structure, Path) and format_suffix(source.structure) in (".cube", ".cub"):
         maps = (source.structure,)  # which holds its atoms
     if output is None and isinstance(source.structure, Path):
         raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
@@ -210,7 +210,7 @@ class ViewedPage(Result):
         """Yield lines on atoms added to the structure, the content of the page, and its file."""
         page, summary = self.page, self.page.summary
         yield from [self.prepared] if self.prepared else []
-        yield (f"{page.title}: {many(summary['atoms'], 'atom')}, {many(summary['ions'], 'ion')}; "
+        yield (f"{page.title}: {count_of(summary['atoms'], 'atom')}, {count_of(summary['ions'], 'ion')}; "
                f"drawn by {summary['viewer']}")
         for item in summary["maps"]:
             shape = " x ".join(map(str, item["shape"]))

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.figures.colours import outwards, robust_range, sign_colour, standard_limit
+from vmdpotential.figures.colours import reading_distance, robust_range, sign_colour, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid, downsampling_step
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real
+from vmdpotential.io.files.numbers import parse_real
 from vmdpotential.ions import PlacedIon, Placement
-from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Structure
 
@@ -69,7 +69,7 @@ def map_content(grid: Grid, name: str, around: Floats, margin: float, points: in
         "name": name, "unit": grid.unit, "medium": grid.provenance.medium, "label": label(grid),
         "shape": list(lattice.shape), "origin": lattice.origin.tolist(), "spacing": lattice.spacing.tolist(),
         "scale": scale, "minimum": float(part.values.min()), "maximum": float(part.values.max()), "quantiles": spread,
-        "limit": standard_limit(grid), "outwards": outwards(grid),
+        "limit": standard_limit(grid), "outwards": reading_distance(grid),
         "signs": [float(x) != 0 for x in robust_range([part.values])],
         "data": packed((part.values / scale).astype("<f2")), "about": about(grid, part),
         "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(), "precision": PRECISION,
@@ -94,7 +94,7 @@ def values_on_surface(grid: Grid, depth: Grid) -> dict[str, Any]:
     gradient = np.gradient(depth.values, *lattice.spacing)
     normals = -np.stack([np.asarray(part)[near] for part in gradient], -1).astype(np.float64)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-9)
-    away = depth.values[near].astype(np.float64).reshape(-1, 1) + outwards(grid)
+    away = depth.values[near].astype(np.float64).reshape(-1, 1) + reading_distance(grid)
     found = grid.sample(lattice.points(np.argwhere(near)) + away * normals)
     scale = 2.0 ** np.ceil(np.log2(max(float(np.nanmax(np.abs(found), initial=0.0)), 1e-30) / 32768))
     values = np.zeros(lattice.shape, "<f2")
@@ -221,7 +221,7 @@ def ion_content(ions: Placement | Sequence[PlacedIon] | Path | None, structure: 
 
 
 def _ion(name: str, number: int, position: list[float], charge: int | None) -> dict[str, Any]:
-    known = IONS.get(name.upper())
+    known = ION_RESIDUES.get(name.upper())
     if charge is None:
         charge = 0 if known is None else known.charge
     return {"name": name, "number": number, "element": "" if known is None else known.element, "charge": charge,
@@ -230,8 +230,8 @@ def _ion(name: str, number: int, position: list[float], charge: int | None) -> d
 
 
 def _read_table(path: Path) -> list[dict[str, Any]]:
-    path = files.buffered(path)
-    with files.reading(path):
+    path = files.buffered_stream(path)
+    with files.reading_file(path):
         try:
             reader = csv.DictReader(StringIO(files.read_text(path, 4, 4000).decode("utf-8")))
             rows = list(reader)
@@ -249,7 +249,7 @@ def _placed(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         if text in (None, ""):
             return None
         try:
-            value = real(str(text))
+            value = parse_real(str(text))
         except ValueError:
             value = np.nan
         if not abs(value) < 2**31:

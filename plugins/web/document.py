@@ -56,5 +56,5 @@ class Document:
         OutputError
             When it cannot be written.
         """
-        with output.writing([Path(path)], force) as (temporary,):
+        with output.writing_files([Path(path)], force) as (temporary,):
             temporary.write_bytes(self.content)

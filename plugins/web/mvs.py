@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import extras
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.figures.colours import ISOVALUES, Range, outwards, rgb_of, sign_colour
+from vmdpotential.figures.colours import ISOVALUES, ValueRange, reading_distance, rgb_of, sign_colour
 from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
@@ -65,7 +65,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     UsageError
         For a selection without atoms, or a plane outside the map.
     """
-    specification = extras.load("molviewspec", "scenes of Mol*", "scenes")
+    specification = extras.load_optional("molviewspec", "scenes of Mol*", "scenes")
     chosen = structure.take(select(structure, atoms))
     builder = specification.create_builder()
     drawn = builder.download(url="structure.cif").parse(format="mmcif").model_structure()
@@ -106,7 +106,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     return Scene(content=archive.dumps(), title=title, summary=summary)
 
 
-def _add_surface(builder: Any, structure: Structure, grid: Grid, span: Range, cavities: bool) -> None:
+def _add_surface(builder: Any, structure: Structure, grid: Grid, span: ValueRange, cavities: bool) -> None:
     """Add the molecular surface, each triangle in the colour of the map there, which its tooltip states as a value.
 
     It is left out without the package that makes surfaces.
@@ -118,11 +118,11 @@ def _add_surface(builder: Any, structure: Structure, grid: Grid, span: Range, ca
         log.warning("the scene has no molecular surface: %s", error.text)
         return
     triangles = surface.triangles
-    values = surface.sample(grid, outwards(grid))[triangles].mean(1)
+    values = surface.sample(grid, reading_distance(grid))[triangles].mean(1)
     _add_mesh(builder, surface.vertices, triangles, values, grid.unit, span)
 
 
-def _add_plane(builder: Any, grid: Grid, plane: Plane, span: Range) -> None:
+def _add_plane(builder: Any, grid: Grid, plane: Plane, span: ValueRange) -> None:
     """Add a plane across an axis, of a square between each four nodes, coloured as the surface is."""
     lattice, axis = grid.lattice, plane.axis
     assert axis is not None  # the option accepts only x=, y= and z=
@@ -141,7 +141,7 @@ def _add_plane(builder: Any, grid: Grid, plane: Plane, span: Range) -> None:
 
 
 def _add_mesh(builder: Any, vertices: NDArray[np.float64], triangles: NDArray[np.int64], values: NDArray[np.float64],
-              unit: str, span: Range) -> None:
+              unit: str, span: ValueRange) -> None:
     """Add triangles (T, 3) in the colours of their values (T,), which tooltips state."""
     step = (span.high - span.low) / STEPS
     known = np.isfinite(values)

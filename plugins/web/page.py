@@ -17,7 +17,7 @@ import numpy as np
 
 from vmdpotential import __version__
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.figures.colours import ISOVALUES, STOPS
+from vmdpotential.figures.colours import COLOUR_STOPS, ISOVALUES
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.ions import PlacedIon, Placement
@@ -147,7 +147,7 @@ def view_page(
     content = {
         "title": title, "level": None if level is None else abs(level), "maps": maps, "ions": listed,
         "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
-        "source": Path(source).name, "selection": atoms, "stops": list(STOPS),
+        "source": Path(source).name, "selection": atoms, "stops": list(COLOUR_STOPS),
     }
     keys = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {

@@ -19,7 +19,7 @@ from PIL import Image
 from salt import IONS, state
 
 import vmdpotential as vp
-from vmdpotential.figures.colours import SIGN_COLOURS, Range, rgb_of
+from vmdpotential.figures.colours import SIGN_COLOURS, ValueRange, rgb_of
 
 ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CODATA 2018
@@ -140,7 +140,7 @@ def test_a_surface_that_leaves_the_periodic_cell_has_the_colours_of_the_images(o
     assert np.isnan(grid.sample(surface.vertices)).any()
     low, high = (float(x) for x in re.search(r"coloured from (\S+) to (\S+) ", log.text).groups())
     values = grid.covering(surface.vertices).sample(surface.vertices)
-    expected = rgb_of(values, Range(low, high))
+    expected = rgb_of(values, ValueRange(low, high))
     assert np.isfinite(values).all()
     assert_allclose(surface.vertex_colors[:, :3], expected, atol=1)
 

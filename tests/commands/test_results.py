@@ -19,7 +19,7 @@ from vmdpotential import registry
 from vmdpotential.errors import BackendError, StoppedError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.io import read_structure
-from vmdpotential.results import Columns, Result, complete, put_table
+from vmdpotential.results import Result, TableColumns, complete_frames, put_table
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Mean(Result):
     def text(self) -> Iterator[str]:
         yield self.words
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         return {"n": np.arange(3), "value": self.values, "name": ["a", None, "c, d"]}
 
 
@@ -105,9 +105,9 @@ def test_without_pandas_one_sentence_names_it(monkeypatch):
 
 def test_the_result_of_a_run_that_was_stopped_is_kept():
     result = Mean(**MADE)
-    assert complete(result, 5, 5) is result
+    assert complete_frames(result, 5, 5) is result
     with pytest.raises(StoppedError) as caught:
-        complete(result, 2, 5)
+        complete_frames(result, 2, 5)
     assert caught.value.report is result
 
 

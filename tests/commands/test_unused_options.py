@@ -11,7 +11,7 @@ import vmdpotential as vp
 from vmdpotential import io, registry
 from vmdpotential.frontend import cli
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.parameters import setting, warn_unused
+from vmdpotential.parameters import options_set, warn_unused
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_python_functions_warn(salt, caplog):
 
 def test_a_notice_comes_once_and_counts_what_the_outer_task_was_given(caplog):
     warn_unused(["spacing"], "there is no task")
-    with caplog.at_level(logging.WARNING, "vmdpotential"), setting(["spacing"]), setting(["padding"]):
+    with caplog.at_level(logging.WARNING, "vmdpotential"), options_set(["spacing"]), options_set(["padding"]):
         warn_unused(["spacing", "padding"], "it is a test")
         warn_unused(["spacing"], "it is a test")
     assert [str(text) for text in caplog.messages] == ["spacing has no effect: it is a test"]

@@ -18,7 +18,7 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import SumOptions, potential_map
-from vmdpotential.methods import Solution
+from vmdpotential.methods import SolventRequest
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
 from vmdpotential.units import coulomb_constant, debye_length
@@ -119,7 +119,7 @@ def test_stopped_it_leaves_no_child(apbs, monkeypatch):
         if label == "Poisson-Boltzmann":
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), progress.listening(stop):
+    with pytest.raises(KeyboardInterrupt), progress.listen_to_progress(stop):
         in_box(ion())
     assert started[0].poll() is not None
 
@@ -175,7 +175,7 @@ def test_all_parameters_reach_the_program():
     quantities = method.METHOD.quantities
     assert [quantity.name for quantity in quantities] == list(values)
     lattice = Lattice([0, 0, 0], [0.5, 0.5, 0.5], (65, 65, 65))
-    plan = SimpleNamespace(fine=lattice, solution=Solution(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
+    plan = SimpleNamespace(fine=lattice, solution=SolventRequest(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
     words = [" ".join(line.split()) for line in method._input(plan, np.zeros((1, 3))).splitlines()]
     for line in ("npbe", "pdie 4.000000", "sdie 70.000000", "srad 1.600000", "temp 310.000000",
                  "ion charge 1 conc 0.100000000 radius 3.500000", "ion charge 2 conc 0.020000000 radius 3.500000",

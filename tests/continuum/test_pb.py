@@ -14,19 +14,19 @@ from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
-from vmdpotential.continuum.equation import FACES, Problem, enclosing
+from vmdpotential.continuum.equation import LATTICE_FACES, Problem, enclosing_lattice
 from vmdpotential.continuum.ions import valence
-from vmdpotential.continuum.jump import Flows
+from vmdpotential.continuum.jump import NodeFlows
 from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.multigrid import Multigrid
+from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
-from vmdpotential.methods import Charges, Request, Solution, pb_solution
-from vmdpotential.methods.pb_solution import described
+from vmdpotential.methods import ChargeStatistics, Request, SolventRequest, pb_solution
+from vmdpotential.methods.pb_solution import continuum_of_request
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
@@ -134,7 +134,7 @@ def described_atoms(structure):
 
 def discretised(structure, spacing, padding=5.0, lattice=None):
     """Return the equation on a lattice around a structure, without salt, in e/A."""
-    lattice, _, depth = enclosing(lattice or Lattice.around(structure.positions, spacing, padding))
+    lattice, _, depth = enclosing_lattice(lattice or Lattice.around(structure.positions, spacing, padding))
 
     def total(lattice, positions, charges):
         values = (charges / np.linalg.norm(lattice.points()[:, None] - positions, axis=2)).sum(1)
@@ -152,7 +152,7 @@ def test_flows_into_nodes_are_summed_but_not_on_faces():
     inner = np.zeros(shape)
     inner[1:-1, 1:-1, 1:-1] = expected[1:-1, 1:-1, 1:-1]
     lattice = Lattice(np.zeros(3), np.ones(3), shape)
-    flows = Flows(described_atoms(charges_at([PLACE], [1.0])), lattice, get_engine("cpu"))
+    flows = NodeFlows(described_atoms(charges_at([PLACE], [1.0])), lattice, get_engine("cpu"))
     for each in lists:
         flows.add_listed(*each)
     assert flows.sources() == pytest.approx(inner, abs=1e-6)
@@ -216,7 +216,7 @@ def test_coarse_solution_is_corrected_by_a_finer_one():
     away = np.linalg.norm(lattice.points() - PLACE, axis=1) > 9
     exact = kirkwood_outside(lattice.points()[away], places, charges, inside, outside)
     everywhere = kirkwood_outside(lattice.points(), places, charges, inside, outside).reshape(lattice.shape)
-    boundary = np.concatenate([everywhere.take(end, axis).ravel() for axis, end in FACES])
+    boundary = np.concatenate([everywhere.take(end, axis).ravel() for axis, end in LATTICE_FACES])
     errors = []
     for _ in range(2):
         coarse.solve(boundary)
@@ -273,8 +273,8 @@ def test_full_equation_in_front_of_a_charged_plane(solution):
 
     given = {name: float(value) for name, _, value in (item.partition("=") for item in solution.split(","))}
     values = registry.get("method", "pb").parameters({**given, "nonlinear": 1})
-    solvent = Solution(values, np.ones(1), "", WATER, 298.15, "kT/e", 1.0)
-    continuum = described(solvent, PLACE[None], np.ones(1))
+    solvent = SolventRequest(values, np.ones(1), "", WATER, 298.15, "kT/e", 1.0)
+    continuum = continuum_of_request(solvent, PLACE[None], np.ones(1))
     shares = continuum.ions
     charges = {"Na+": 1, "Cl-": -1, "Mg2+": 2, "SO4-2": -2, "Ca2+": 2, "SO42-": -2, "La3+": 3}
     strength = 0.5 * sum(charges[name] ** 2 * molar for name, molar in given.items())
@@ -289,7 +289,7 @@ def test_full_equation_in_front_of_a_charged_plane(solution):
     x = step * np.arange(shape[0])
     exact = solve_ivp(slope, (0, x[-1]), [start], t_eval=x, rtol=1e-9, atol=1e-12).y[0]
     ones = np.ones(shape, np.float32)
-    solver = Multigrid(get_engine("cpu"), ones, ones, ones, ones * np.float32(step**2), shares, 2)
+    solver = MultigridSolver(get_engine("cpu"), ones, ones, ones, ones * np.float32(step**2), shares, 2)
     w = np.broadcast_to(exact[:, None, None], shape).astype(np.float32).copy()
     w[1:-1, 1:-1, 1:-1] = 0
     solver.solve(w, np.zeros_like(w), 1e-6)
@@ -454,8 +454,9 @@ def test_atoms_count_in_the_memory_of_a_map(monkeypatch):
     """A molecule of many atoms on a coarse grid is refused by name, as its surface does not fit."""
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
     few, many = (Request(Lattice((-8, -8, -8), 1.0, (17, 17, 17)), None, COULOMB.bind(),
-                         replace(Charges.of(ion.positions, ion.charges), count=count),
-                         solution=Solution(registry.get("method", "pb").parameters({}), np.array([RADIUS]), "", WATER,
+                         replace(ChargeStatistics.of(ion.positions, ion.charges), count=count),
+                         solution=SolventRequest(registry.get("method", "pb").parameters({}), np.array([RADIUS]), "",
+                                                 WATER,
                                            298.15, "kT/e", 1.0)) for count in (1, 1_000_000))
     monkeypatch.setattr("vmdpotential.memory.limit", lambda: 500_000_000)
     method, engine = registry.get("method", "pb"), get_engine("cpu")

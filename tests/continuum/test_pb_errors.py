@@ -10,9 +10,9 @@ from helpers import charges_at, slow
 from vmdpotential import read_structure
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Solution
+from vmdpotential.methods import SolventRequest
 from vmdpotential.methods.pb import METHOD
-from vmdpotential.methods.pb_solution import NodePotential, TwoLattices, described
+from vmdpotential.methods.pb_solution import NodePotential, TwoLattices, continuum_of_request
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.units import coulomb_constant, debye_length
 
@@ -43,8 +43,9 @@ def molecules():
 def solved(structure, lattice, **parameters):
     values = {quantity.name: quantity.default for quantity in METHOD.quantities} | parameters
     radii = atomic_radii(structure, np.ones(len(structure), bool), "auto")[0]
-    solution = Solution(values, radii, "", WATER, 298.15, "kT/e", float(lattice.spacing[0]))
-    return TwoLattices(described(solution, structure.positions, structure.known_charges), lattice, get_engine("cpu"),
+    solution = SolventRequest(values, radii, "", WATER, 298.15, "kT/e", float(lattice.spacing[0]))
+    return TwoLattices(continuum_of_request(solution, structure.positions, structure.known_charges), lattice,
+                       get_engine("cpu"),
                        NodePotential("cpu"))
 
 

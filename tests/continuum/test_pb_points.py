@@ -12,9 +12,9 @@ from test_pb_energies import peptide
 
 from vmdpotential import potential_at, potential_map
 from vmdpotential.commands.field import command as field_
-from vmdpotential.continuum.multigrid import Multigrid
+from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.errors import InputError, TaskError, UsageError
-from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.maps.medium import Medium
@@ -54,7 +54,7 @@ def test_borns_ion(low, high, limits):
     potential, slope = born_everywhere(r, 0.15)
     points = PLACE + d * r[:, None]
     assert rms(potential_at(ion, points, method="pb") - potential) < limits[0] * rms(potential)
-    result = field_at(ion, Places.at(points, [str(n) for n in range(300)]), method="pb", unit="kT/e")
+    result = field_at(ion, FieldSites.at(points, [str(n) for n in range(300)]), method="pb", unit="kT/e")
     assert result.potential[0, 0] == pytest.approx(potential_at(ion, points, method="pb"), rel=1e-6)
     assert rms(result.field[0, 0] - VOLTS * slope[:, None] * d) < limits[1] * VOLTS * rms(slope)
     assert rms(result.field[0, 0] - VOLTS * slope[:, None] * d) < 3 * result.error
@@ -92,7 +92,7 @@ def test_kirkwoods_sphere_at_its_charges_and_outside():
     answer = sum(C * (INSIDE - WATER) * (n + 1) / (WATER * (n + 1) + INSIDE * n) / INSIDE / RADIUS
                  * (eval_legendre(n, cosines) * (np.outer(r, r) / RADIUS**2) ** n) @ charges for n in range(60))
     other = C / INSIDE / np.linalg.norm(places[0] - places[1])
-    rows = Places.atoms(np.array([1, 2]), ["a", "b"])
+    rows = FieldSites.atoms(np.array([1, 2]), ["a", "b"])
     result = field_at(molecule, rows, method="pb", unit="kT/e", parameters={"salt": 0})
     assert result.potential[0, 0] == pytest.approx(answer + other * charges[::-1], rel=2e-3)
     finer = field_at(molecule, rows, method="pb", unit="kT/e", parameters={"salt": 0}, spacing=0.2)
@@ -115,11 +115,11 @@ def test_molecule_against_its_map_and_a_finer_lattice():
     chosen = rng.integers(0, lattice.shape, (500, 3))
     values = grid.values[tuple(chosen.T)]
     assert rms(potential_at(two, lattice.points(chosen), method="pb") - values) < 1e-4 * rms(values)
-    atoms = Places.atoms(np.arange(len(two)), [str(n) for n in range(len(two))])
+    atoms = FieldSites.atoms(np.arange(len(two)), [str(n) for n in range(len(two))])
     near = two.positions[np.arange(500) % len(two)] + rng.normal(size=(500, 3))
     for places in (points, near):
         exact = potential_at(two, places, method="pb", spacing=0.125)
-        result = field_at(two, Places.at(places, [str(n) for n in range(500)]), method="pb", unit="kT/e")
+        result = field_at(two, FieldSites.at(places, [str(n) for n in range(500)]), method="pb", unit="kT/e")
         assert rms(result.potential[0, 0] - exact) < result.relative_errors[0] * rms(exact)
     result, finer = (field_at(two, atoms, method="pb", spacing=spacing) for spacing in (0.5, 0.2))
     assert rms(result.field - finer.field) < 1.5 * result.error
@@ -156,8 +156,8 @@ def test_frames_start_from_the_last_solution(monkeypatch):
     rng = np.random.default_rng(5)
     frames = [two.positions + 0.003 * rng.normal(size=two.positions.shape) for _ in range(3)]
     counts = []
-    solve = Multigrid.solve
-    monkeypatch.setattr(Multigrid, "solve", lambda *arguments: counts.append(solve(*arguments)) or counts[-1])
+    solve = MultigridSolver.solve
+    monkeypatch.setattr(MultigridSolver, "solve", lambda *arguments: counts.append(solve(*arguments)) or counts[-1])
     alone = [planned.run(frame).values() for frame in frames]
     before, run = sum(counts), planned.plan.in_order()
     counts.clear()
@@ -199,7 +199,7 @@ def test_field_at_a_surface_along_a_layer_of_nodes():
         d = np.array([[0.05, -1.0, 0.03], [0.02, 0.04, 1.0], [1.0, 0.06, -0.05]])
         d = np.repeat(d / np.linalg.norm(d, axis=1)[:, None], len(height), 0)
         r = np.tile(height, 3)
-        points = Places.at(PLACE + r[:, None] * d, [str(n) for n in range(len(r))])
+        points = FieldSites.at(PLACE + r[:, None] * d, [str(n) for n in range(len(r))])
         result = field_at(ion, points, method="pb", unit="kT/e", spacing=spacing).field[0, 0]
         exact = VOLTS * born_everywhere(r, 0.15)[1][:, None] * d
         errors.append(np.linalg.norm(result - exact, axis=1).max() / rms(exact))

@@ -11,9 +11,9 @@ from scipy.integrate import quad, solve_ivp
 from test_pb import INSIDE, PLACE, WATER, C, solved
 
 from vmdpotential import potential_at
-from vmdpotential.continuum.interpolation import Smooth
+from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.smooth import Kinks
+from vmdpotential.continuum.smooth import ChargeKinks
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods.pb import ATOM_BYTES
@@ -116,7 +116,7 @@ def test_neighbours_of_atoms_take_the_planned_memory():
     places = np.stack(np.meshgrid(*[2.2 * np.arange(n) for n in (30, 25, 20)], indexing="ij"), -1).reshape(-1, 3)
     ones = np.ones(len(places))
     molecule = Continuum(places, ones, 1.7 * ones, 1.0, INSIDE, WATER, 1.4, 2.0, 0.1, np.zeros((0, 2)), gaussian=WIDTH)
-    kinks, peak = peak_of(lambda: Kinks(molecule))
+    kinks, peak = peak_of(lambda: ChargeKinks(molecule))
     assert peak < ATOM_BYTES * len(places)
     # the fraction free in the middle is the product over the other atoms within the reach, as it is by definition
     middle = int(np.argmin(((places - places.mean(0)) ** 2).sum(1)))
@@ -130,7 +130,8 @@ def test_points_of_a_surface_take_the_planned_memory():
     ball = Continuum(np.zeros((1, 3)), np.ones(1), np.full(1, radius), 1.0, INSIDE, WATER, 1.4, 2.0, 0.1,
                      np.zeros((0, 2)))
     distances = np.linalg.norm(lattice.points(), axis=1).reshape(lattice.shape) - radius
-    smooth = Smooth(SimpleNamespace(lattice=lattice, continuum=ball, within=distances < 0, unknown=distances,
+    smooth = SolutionInterpolant(SimpleNamespace(lattice=lattice, continuum=ball, within=distances < 0,
+                                                 unknown=distances,
                                     distances=lambda: distances, host=lambda values: values))
     points = np.random.default_rng(5).uniform(-3, 3, (200_000, 3))
     inside, peak = peak_of(lambda: smooth.inside(points))

@@ -11,14 +11,14 @@ from vmdpotential import potential_at, read_structure, solvation_energy
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.commands.surface import command as surface_
-from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein, is_water
-from vmdpotential.molecule.whole import Complex
+from vmdpotential.molecule.whole import WholeComplex
 
 DATA = Path(__file__).parents[1] / "data"
 #: A, of grids that two images of a molecule are on in different ways.
@@ -73,8 +73,9 @@ def test_energies_and_values_do_not_see_the_cell(dna, caplog):
     point = whole.positions[is_nucleic(dna)].mean(0)[None] + [0.0, 0.0, 25.0]
     values = [potential_at(each, point, method="pb", **options) for each in (whole, split)]
     assert values[1] == pytest.approx(values[0], rel=1e-6)
-    atoms = Places.atoms(np.arange(0, 300, 7), [str(n) for n in range(43)])
-    fields = [field_at(each, atoms, None if frames is None else Loaded("frames", frames), method="pb", spacing=SPACING)
+    atoms = FieldSites.atoms(np.arange(0, 300, 7), [str(n) for n in range(43)])
+    fields = [field_at(each, atoms, None if frames is None else LoadedFrames("frames", frames), method="pb",
+                       spacing=SPACING)
               for each, frames in ((dna, None), (split, None), (dna, [(split.positions, split.cell)]))]
     for each in fields[1:]:
         difference = each.potential - fields[0].potential
@@ -180,7 +181,7 @@ def test_a_live_map_counts_the_atoms_that_it_moves():
     made = live(structure=peptide, **options).objects["live"]
     assert made.moved == 0
     made.update(split.positions)
-    whole = Complex.of(split, np.ones(len(split), bool))(split.positions, split.cell)
+    whole = WholeComplex.of(split, np.ones(len(split), bool))(split.positions, split.cell)
     assert made.moved == (whole != split.positions).any(1).sum() > 10
     made.update(peptide.positions)
     assert made.moved == 0

@@ -13,12 +13,12 @@ from MDAnalysisTests import datafiles
 
 from vmdpotential import io
 from vmdpotential.densities import counting
-from vmdpotential.densities.quantities import count
+from vmdpotential.densities.quantities import counted_atoms
 from vmdpotential.densities.sites import find_sites
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.density import DensityOptions, plan_density
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io.trajectories.frames import Loaded, Trajectory
+from vmdpotential.io.trajectories.frames import LoadedFrames, Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
@@ -38,7 +38,7 @@ def density(structure, frames, of="number", unit="auto", chosen=None, statistics
             bulk=None, **options):
     mask = np.ones(len(structure), bool) if chosen is None else chosen
     plan = {name: options.pop(name) for name in ("alignment", "fixed_cell", "lattice") if name in options}
-    planning = plan_density(structure, frames, count(structure, mask, of, unit),
+    planning = plan_density(structure, frames, counted_atoms(structure, mask, of, unit),
                             DensityOptions(**{"boundary": "open", "bulk": bulk, **options}), statistics=statistics,
                             **{"alignment": NOTHING, **plan})
     return planning, planning.merge(replace(planning, size=size or planning.size).run())
@@ -74,7 +74,8 @@ def test_counts_are_those_of_a_histogram_and_of_mdanalysis(adk):
 def test_every_image_counts_once(cell, engine):
     rng = np.random.default_rng(1)
     frames = [(rng.uniform(-30, 40, (300, 3)), cell) for _ in range(4)]
-    planning, result = density(atoms(frames[0][0], cell), Loaded("frames", frames), boundary="periodic", spacing=1.0,
+    planning, result = density(atoms(frames[0][0], cell), LoadedFrames("frames", frames), boundary="periodic",
+                               spacing=1.0,
                               engine=engine.name)
     lattice = planning.work.lattice
     low, high = (np.array([edge[k] for edge in edges(lattice)]) for k in (0, -1))
@@ -89,7 +90,7 @@ def test_a_cell_that_changes_keeps_fractions(engine):
     fractions = rng.uniform(size=(500, 3))
     cells = [Cell.from_parameters(10 * s, 11 * s, 12 / s) for s in (1.0, 1.03, 0.96)]
     frames = [(fractions @ cell.vectors, cell) for cell in cells]
-    _, result = density(atoms(frames[0][0], cells[0]), Loaded("frames", frames), boundary="periodic", spacing=1.0,
+    _, result = density(atoms(frames[0][0], cells[0]), LoadedFrames("frames", frames), boundary="periodic", spacing=1.0,
                        engine=engine.name)
     mean = np.mean([cell.vectors for cell in cells], axis=0)
     grid = result.grids["mean"]
@@ -97,7 +98,7 @@ def test_a_cell_that_changes_keeps_fractions(engine):
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(500, rel=1e-5)
     assert result.grids["std"].values.max() < 1e-6  # each atom at one node in all frames
     sheared = [(fractions @ cell.vectors, cell) for cell in (TRICLINIC, Cell.from_parameters(14, 15, 16, 71, 64, 80))]
-    _, result = density(atoms(sheared[0][0], TRICLINIC), Loaded("frames", sheared), boundary="periodic",
+    _, result = density(atoms(sheared[0][0], TRICLINIC), LoadedFrames("frames", sheared), boundary="periodic",
                        engine=engine.name)
     assert result.grids["std"].values.max() < 1e-6
 
@@ -116,7 +117,7 @@ def test_relative_densities_are_one_on_average(adk, engine):
     ("mass", "g/cm^3", 3 * 15.999 * 1.66053907), ("number", "mol/L", 3 * 1660.539), ("electrons", "e/A^3", 24)])
 def test_units(of, unit, total):
     structure = atoms([[0, 0, 0], [1.2, 0, 0], [0, 2.4, 0.3]])
-    _, result = density(structure, Loaded("frames", [(structure.positions, None)]), of, unit, spacing=0.5)
+    _, result = density(structure, LoadedFrames("frames", [(structure.positions, None)]), of, unit, spacing=0.5)
     grid = result.grids["mean"]
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(total, rel=1e-4)
     assert grid.unit == unit
@@ -127,7 +128,8 @@ def test_gaussians_are_the_convolution(engine):
     rng = np.random.default_rng(4)
     cell = Cell.from_parameters(9, 10, 11)
     positions = rng.uniform(0, 30, (20, 3))
-    _, result = density(atoms(positions, cell), Loaded("frames", [(positions, cell)]), boundary="periodic", spacing=0.5,
+    _, result = density(atoms(positions, cell), LoadedFrames("frames", [(positions, cell)]), boundary="periodic",
+                        spacing=0.5,
                        smear=0.8, engine=engine.name)
     grid = result.grids["mean"]
     assert grid.values.sum() * grid.lattice.spacing.prod() == pytest.approx(20, rel=1e-5)
@@ -141,7 +143,8 @@ def test_gaussians_are_the_convolution(engine):
 def test_occupancy_is_the_fraction_of_frames_within_a_radius(engine):
     frames = [(np.array([[0.0, 0, 0], [1.0, 0, 0]]), None), (np.array([[0.0, 0, 0], [9.0, 0, 0]]), None)]
     lattice = Lattice(np.full(3, -4.0), np.full(3, 0.5), (30, 17, 17))
-    _, actual = density(atoms(frames[0][0]), Loaded("frames", frames), "occupancy", lattice=lattice, engine=engine.name)
+    _, actual = density(atoms(frames[0][0]), LoadedFrames("frames", frames), "occupancy", lattice=lattice,
+                        engine=engine.name)
     points = lattice.points()
     expected = np.mean([(np.linalg.norm(points[:, None] - places, axis=2) <= 1.52).any(1) for places, _ in frames], 0)
     assert np.array_equal(actual.grids["mean"].values.ravel(), expected.astype(np.float32))
@@ -151,7 +154,7 @@ def test_sites_are_where_atoms_are():
     rng = np.random.default_rng(7)
     places, cell = np.array([[1.0, 1.0, 1.0], [8.9, 5.0, 5.0], [4.0, 8.0, 2.0]]), Cell.from_parameters(9, 10, 11)
     frames = [(places + rng.normal(0, 0.2, places.shape), cell) for _ in range(100)]
-    _, result = density(atoms(places, cell), Loaded("frames", frames), boundary="periodic", spacing=0.5)
+    _, result = density(atoms(places, cell), LoadedFrames("frames", frames), boundary="periodic", spacing=0.5)
     grid = result.grids["mean"]
     sites = find_sites(grid.values.astype(float), None, grid.lattice, volume=grid.lattice.spacing.prod(), radius=1.4,
                        threshold=0.01, cell=cell, wraps=True)
@@ -196,9 +199,9 @@ def test_what_is_not_known_is_refused():
     unknown = atoms([[0.0, 0, 0]], element="")
     for of in ("mass", "electrons", "occupancy"):
         with pytest.raises(InputError):
-            count(unknown, np.ones(1, bool), of)
+            counted_atoms(unknown, np.ones(1, bool), of)
     with pytest.raises(UsageError):
-        count(unknown, np.ones(1, bool), "spin")
+        counted_atoms(unknown, np.ones(1, bool), "spin")
 
 
 @pytest.mark.parametrize("of", ["number", "mass"])
@@ -217,6 +220,6 @@ def test_atoms_on_edges_of_the_cell_are_not_lost():
     shifts = np.array([[i, j, k] for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)], float)
     structure = atoms(np.concatenate([(shifts + half) @ cell.vectors for half in (0.0, 0.5, 1e-17)]), cell)
     for spacing in (0.7, 1.0, 1.3):
-        _, result = density(structure, Loaded("frames", [(structure.positions, cell)]), boundary="periodic",
+        _, result = density(structure, LoadedFrames("frames", [(structure.positions, cell)]), boundary="periodic",
                            spacing=spacing)
         assert result.total == len(structure)

@@ -47,18 +47,19 @@ def test_other_kernels_compile(tmp_path):
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):
         macros = {"REAL": "double", "MASKED": 0, "FIELD": int(field)}
-        compile_for_all(build.source("points.cu", macros, radial.source(scaled, "double", field)) + same, macros,
+        compile_for_all(build.source("points.cu", macros, radial.radial_source(scaled, "double", field)) + same, macros,
                         tmp_path, architectures=ARCHITECTURES[2 * (not field):])
 
 
-SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADERS.parent)
+SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADER_FOLDER.parent)
           if '#include "kernel.h"\n#ifndef __CUDACC__' not in path.read_text("utf-8")]
 
 
 # the integrals of Gaussians of these orders are more than there are registers, of order 8 on the oldest
 @pytest.mark.parametrize(("orders", "architectures"), [
     ("9|10", ARCHITECTURES[2:]), pytest.param("8|9|10", ARCHITECTURES[:2], marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("path", SHARED, ids=lambda path: path.relative_to(build_kernels.HEADERS.parent).as_posix())
+@pytest.mark.parametrize("path", SHARED,
+                         ids=lambda path: path.relative_to(build_kernels.HEADER_FOLDER.parent).as_posix())
 def test_shared_kernels_compile(path, orders, architectures, tmp_path):
     """Files that are compiled for CPUs too; those parts that are for CPUs only are not seen."""
     text = build.source(path, {})

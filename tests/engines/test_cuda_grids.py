@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from vmdpotential.continuum import multigrid, region
-from vmdpotential.continuum.equation import Problem, enclosing
+from vmdpotential.continuum.equation import Problem, enclosing_lattice
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
 from vmdpotential.densities.counting import NodeCounter
@@ -22,7 +22,7 @@ from vmdpotential.frames.density import Densities
 from vmdpotential.frames.sums import arrays_of
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.methods.pb_solution import NodePotential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
@@ -107,7 +107,7 @@ def test_counts_are_those_of_the_cpu(gpu, spreading, periodic):
     rng = np.random.default_rng(4)
     positions = rng.uniform(-4, 9, (2, 40, 3)).astype(np.float64 if periodic else np.float32)
     cells = [Cell.from_parameters(*lengths, 75, 70, 80) for lengths in ((11, 12, 10), (11.2, 11.9, 10.1))]
-    frames = Loaded("frames", list(zip(positions, cells if periodic else (None, None), strict=True)))
+    frames = LoadedFrames("frames", list(zip(positions, cells if periodic else (None, None), strict=True)))
     radii = np.array(rng.uniform(0.8, 2, 30)) if spreading == "occupancy" else None
     counted = CountedAtoms("number", "1/A^3", np.arange(3, 33), rng.normal(size=30), radii, "")
     lattice = Lattice.over_cell(cells[0], 1.0) if periodic else Lattice(np.full(3, -3.0), np.full(3, 1.1), (9, 8, 10))
@@ -131,7 +131,7 @@ def solve(engine, edges, k2, ions, levels, boundary, sources, tolerance):
     """Return the solution for arrays of numpy, and the number of iterations."""
     with engine.room(0):
         w = engine.array(boundary.copy())
-        solver = multigrid.Multigrid(engine, *map(engine.array, edges), engine.array(k2), ions, levels)
+        solver = multigrid.MultigridSolver(engine, *map(engine.array, edges), engine.array(k2), ions, levels)
         count = solver.solve(w, engine.array(sources), tolerance)
         return engine.to_host(w), count
 
@@ -261,7 +261,7 @@ def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, monkeypatch, s
     low, high = protein.positions.min(0) - 4, protein.positions.max(0) + 4
     steps = np.broadcast_to(np.array(spacing), 3)
     # the last plane along z is in the molecule
-    lattice, _, depth = enclosing(Lattice(low, steps, tuple(((high - [0, 0, 14] - low) / steps).astype(int))))
+    lattice, _, depth = enclosing_lattice(Lattice(low, steps, tuple(((high - [0, 0, 14] - low) / steps).astype(int))))
     changes = []
     for engine in (get_engine("cpu"), CudaEngine()):
         with engine.room(0):
@@ -313,7 +313,7 @@ def test_arrays_arrive_whole_at_the_gpu(monkeypatch, size):
     driver = Late(8 * size + 16)
     driver.Event = driver.event
     monkeypatch.setattr(copies, "PIECE", 64)
-    monkeypatch.setattr(copies, "driver", lambda: driver)
+    monkeypatch.setattr(copies, "cuda_driver", lambda: driver)
     monkeypatch.setattr(copies.pinned, "empty", lambda shape, dtype: np.zeros(shape, dtype))
     values = np.random.default_rng(size).normal(size=size)
     copies.put((16, values[: size // 3]), (16 + 8 * (size // 3), values[size // 3 :]))

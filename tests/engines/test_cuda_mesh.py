@@ -22,7 +22,7 @@ from vmdpotential.errors import BackendError, InputError, TaskError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.gaussian import rendered
+from vmdpotential.splitting.gaussian import gaussian_on_mesh
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.screened import optimal_for_screened
 from vmdpotential.splitting.shifted import optimal_for_cutoff
@@ -47,8 +47,9 @@ MESHES = {
     "ending": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0, partial(optimal_for_cutoff, 9.0)),
     "periodic": lambda order: over_cell(Cell.from_parameters(20, 21, 22), 1.3, order, 3.0),
     "triclinic": lambda order: over_cell(TRICLINIC, 1.3, order, 3.0),
-    "smeared open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 0.0, partial(rendered, 1.7)),
-    "smeared": lambda order: over_cell(TRICLINIC, 1.3, order, 0.0, partial(rendered, 1.7)),
+    "smeared open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 0.0,
+                                                   partial(gaussian_on_mesh, 1.7)),
+    "smeared": lambda order: over_cell(TRICLINIC, 1.3, order, 0.0, partial(gaussian_on_mesh, 1.7)),
     "screened open": lambda order: sums.mesh_around(LATTICE, POSITIONS, 1.25, order, 3.0, SCREENED),
     "screened": lambda order: over_cell(Cell.from_parameters(20, 21, 22), 1.3, order, 3.0, SCREENED),
     "rotated": lambda order: over_cell(ROTATED, 1.3, order, 3.0),
@@ -202,7 +203,7 @@ def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
 
 
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(fft, "driver", lambda: None)
+    monkeypatch.setattr(fft, "cuda_driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
     with pytest.raises(BackendError, match=rf"pyvkfft is not installed.*{re.escape(install_command('cuda'))}, or use"):
         CUDA.prepare(PotentialSum.split(LATTICE, MESHES["open"](4)))

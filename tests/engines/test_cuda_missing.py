@@ -74,7 +74,7 @@ def pycuda(tmp_path, monkeypatch):
     def forget(drop=monkeypatch.delitem):
         for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
             drop(sys.modules, name)
-        for function in (device.driver, device.nvcc, device.gpus, engines.automatic):
+        for function in (device.cuda_driver, device.nvcc, device.gpus, engines.automatic_engine):
             function.cache_clear()
         importlib.invalidate_caches()
 
@@ -146,7 +146,7 @@ def test_gpus_are_chosen_by_number(pycuda, monkeypatch):
 def test_auto_takes_the_cpu_and_says_why(pycuda):
     pycuda("raise ImportError('libcuda.so.1: no such file')")
     assert engines.get_engine().name == "cpu"
-    assert "no NVIDIA driver" in engines.reason()
+    assert "no NVIDIA driver" in engines.automatic_reason()
     report = registry.get("command", "devices")()
     assert report.data["auto"] == "cpu"
     assert "no NVIDIA driver" in report.data["reason"]
@@ -156,7 +156,7 @@ def test_auto_takes_the_cpu_and_says_why(pycuda):
 def test_auto_takes_a_gpu_that_works(pycuda):
     pycuda(fake())
     assert engines.get_engine().name == "cuda"
-    assert engines.reason() == ""
+    assert engines.automatic_reason() == ""
     assert "GeForce GTX 960" in registry.get("command", "devices")().data["engines"]["cuda"]["hardware"]
 
 

@@ -12,7 +12,7 @@ from tolerances import ANY_INTERACTION, FIELD, PAIRS
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.coulomb import optimal_splitting
 
 # shapes straddle the edges of leaves and cubes (4), tiles (8) and rows of threads (32)
 SHAPES = [(1, 1, 1), (3, 4, 5), (7, 8, 9), (8, 17, 4), (16, 1, 23), (9, 31, 33), (17, 9, 65)]
@@ -99,7 +99,7 @@ def test_every_interaction_in_every_traversal(engine, bound, precision):
     np.testing.assert_allclose(at_points, exact.ravel(), atol=1e-12 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("bound", [*OURS, FOREIGN[0], optimal(4.0, 1.3, 6)[0].short()],
+@pytest.mark.parametrize("bound", [*OURS, FOREIGN[0], optimal_splitting(4.0, 1.3, 6)[0].short()],
                          ids=lambda b: b.interaction.name)
 def test_every_interaction_has_a_field(engine, bound):
     positions, charges = random_charges(400, 0, 16)

@@ -97,6 +97,6 @@ def test_sums_take_results_from_elsewhere(make):
 
 
 def test_one_of_a_kind_is_singular():
-    from vmdpotential.errors import many
+    from vmdpotential.errors import count_of
 
-    assert [many(n, "frame") for n in (0, 1, 2, "1")] == ["0 frames", "1 frame", "2 frames", "1 frame"]
+    assert [count_of(n, "frame") for n in (0, 1, 2, "1")] == ["0 frames", "1 frame", "2 frames", "1 frame"]

@@ -17,7 +17,7 @@ from helpers import shell
 from structure_files import MDA
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.batch import Item, inputs_of, names, run_batch
+from vmdpotential.execution.batch import BatchItem, inputs_of, run_batch, unique_names_of
 from vmdpotential.io import read_map, read_structure
 from vmdpotential.io.files.recognise import is_structure
 
@@ -62,8 +62,8 @@ def write(folder, **texts):
 
 
 def run(paths, folder, options=(("spacing", 1.0),), **more):
-    items = [Item(name, path.absolute(), outputs={"output": [folder.absolute() / f"{name}.txt"]})
-             for path, name in zip(paths, names(paths), strict=True)]
+    items = [BatchItem(name, path.absolute(), outputs={"output": [folder.absolute() / f"{name}.txt"]})
+             for path, name in zip(paths, unique_names_of(paths), strict=True)]
     return run_batch(make, items, folder, dict(options), **more)
 
 
@@ -86,7 +86,7 @@ def test_structures_are_those_of_a_folder_or_a_list(tmp_path):
 
 def test_names_are_without_suffixes_and_no_two_alike():
     paths = ["a/1abc.pdb", "b/1ABC.cif.gz", "1abc_2.pdb", "1abc.pdb", "x.y.gro", ".pdb"]
-    assert names([Path(path) for path in paths]) == ["1abc", "1ABC_2", "1abc_2_2", "1abc_3", "x.y", ".pdb"]
+    assert unique_names_of([Path(path) for path in paths]) == ["1abc", "1ABC_2", "1abc_2_2", "1abc_3", "x.y", ".pdb"]
 
 
 def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):

@@ -10,7 +10,7 @@ from draws import Draws, total
 from vmdpotential import progress
 from vmdpotential.execution import blocks
 from vmdpotential.execution.blocks import BlockResults, folder_of
-from vmdpotential.execution.work import fingerprint
+from vmdpotential.execution.work import work_fingerprint
 
 
 def test_blocks_follow_from_the_frames_alone():
@@ -28,7 +28,7 @@ def test_blocks_follow_from_the_frames_alone():
 
 def test_progress_counts_frames_of_all_blocks():
     heard = []
-    with progress.listening(lambda label, fraction: heard.append((label, round(40 * fraction)))):
+    with progress.listen_to_progress(lambda label, fraction: heard.append((label, round(40 * fraction)))):
         list(BlockResults(Draws(1), range(40), size=10))
     assert {label for label, _ in heard} == {"40 frames"}
     assert sorted({number for _, number in heard}) == list(range(1, 41))
@@ -89,17 +89,20 @@ def test_folder_is_beside_a_file_and_goes_when_all_is_safe(tmp_path):
 def test_fingerprint_follows_what_counts(tmp_path):
     path = tmp_path / "a.dcd"
     path.write_bytes(b"1234")
-    first = [fingerprint(path), fingerprint(np.arange(3)), fingerprint({"a": 1, "b": (2, None)}), fingerprint(Draws(1)),
-             fingerprint(slice(1, None)), fingerprint(int), fingerprint(["ab", "c"]), fingerprint(1.0)]
+    first = [work_fingerprint(path), work_fingerprint(np.arange(3)), work_fingerprint({"a": 1, "b": (2, None)}),
+             work_fingerprint(Draws(1)),
+             work_fingerprint(slice(1, None)), work_fingerprint(int), work_fingerprint(["ab", "c"]),
+             work_fingerprint(1.0)]
     assert len(set(first)) == len(first)
-    assert fingerprint(np.arange(3)) == first[1]
-    assert fingerprint(np.arange(3.0)) != first[1] != fingerprint(np.arange(3).reshape(3, 1))
-    assert fingerprint({"b": [2, None], "a": 1}) == first[2]
-    assert fingerprint(Draws(1, stop="3")) == first[3] != fingerprint(Draws(2))
-    assert fingerprint(["a", "bc"]) != first[6]
-    assert fingerprint({"a", "b"}, lambda: 1, int) == fingerprint({"b", "a"}, lambda: 1, int) != fingerprint({"a"})
+    assert work_fingerprint(np.arange(3)) == first[1]
+    assert work_fingerprint(np.arange(3.0)) != first[1] != work_fingerprint(np.arange(3).reshape(3, 1))
+    assert work_fingerprint({"b": [2, None], "a": 1}) == first[2]
+    assert work_fingerprint(Draws(1, stop="3")) == first[3] != work_fingerprint(Draws(2))
+    assert work_fingerprint(["a", "bc"]) != first[6]
+    assert work_fingerprint({"a", "b"}, lambda: 1, int) == work_fingerprint({"b", "a"}, lambda: 1,
+                                                                            int) != work_fingerprint({"a"})
     os.utime(path, ns=(1, 1))
-    assert fingerprint(path) != first[0]
+    assert work_fingerprint(path) != first[0]
 
 
 @pytest.mark.parametrize("change", ["exchanged", "other values", "an array is missing"])

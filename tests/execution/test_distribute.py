@@ -19,8 +19,8 @@ from vmdpotential import progress
 from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
 from vmdpotential.execution import blocks, cluster, pools
 from vmdpotential.execution.blocks import BlockResults
-from vmdpotential.execution.tree import merged, merged_at_once
-from vmdpotential.execution.work import Needs
+from vmdpotential.execution.tree import merge_in_tree, merged_at_once
+from vmdpotential.execution.work import WorkNeeds
 
 WHOLE = total(BlockResults(Draws(7), range(40), size=4)).tobytes()
 
@@ -65,11 +65,11 @@ class OnGpus(Draws):
     slow: int = -1
 
     def needs(self):
-        return Needs("gpus")
+        return WorkNeeds("gpus")
 
     def block(self, numbers):
         time.sleep(0.05 if numbers[0] == self.slow else 0.002)
-        progress.report("kernels", 0.5)
+        progress.report_progress("kernels", 0.5)
         if str(numbers[0]) == self.stop:
             raise InputError("a.dcd: is damaged")
         return {**Draws(self.seed).block(numbers), "gpu": np.array(Gpus.bound.number)}
@@ -112,7 +112,7 @@ def test_errors_and_stops_end_all_threads(tmp_path):
             raise KeyboardInterrupt
 
     run = BlockResults(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks")
-    with progress.listening(stop), pytest.raises(KeyboardInterrupt):
+    with progress.listen_to_progress(stop), pytest.raises(KeyboardInterrupt):
         list(run)
     assert threading.active_count() == before
     again = BlockResults(OnGpus(7), range(40), size=4, folder=tmp_path / "blocks", resume=True)
@@ -151,7 +151,7 @@ def open_ports():
 @pytest.mark.slow
 def test_workers_of_this_machine_open_no_port():
     before, counts = open_ports(), []
-    with progress.listening(lambda label, fraction: counts.append(open_ports())):
+    with progress.listen_to_progress(lambda label, fraction: counts.append(open_ports())):
         assert total(BlockResults(Draws(7), range(40), size=4, workers=2)).tobytes() == WHOLE
     assert counts
     assert max(counts) == before
@@ -193,7 +193,7 @@ def test_a_tree_has_one_form_however_it_is_merged(count):
         return f"({a}{b})"
 
     letters = [chr(96 + n) for n in range(1, count + 1)]
-    tree = merged(iter(letters), merge)
+    tree = merge_in_tree(iter(letters), merge)
     assert tree == merged_at_once(letters, merge)
     assert [letter for letter in tree if letter not in "()"] == letters
     heights = np.cumsum([(letter == "(") - (letter == ")") for letter in tree])

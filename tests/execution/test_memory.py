@@ -13,7 +13,7 @@ from helpers import interaction, slow
 from vmdpotential import maps, memory, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Charges, Estimate, Request, direct
+from vmdpotential.methods import ChargeStatistics, Estimate, Request, direct
 
 resource = pytest.importorskip("resource", reason="not on Windows")
 
@@ -156,7 +156,8 @@ def test_auto_takes_a_method_that_fits(monkeypatch):
         "huge": (1, 9 * GB), "large": (2, 3 * GB), "fits": (3, GB), "slow": (4, 10)}.items()}
     monkeypatch.setitem(registry._entries, "method", made)
     positions, charges = np.zeros((1, 3)), np.ones(1)
-    request = Request(Lattice((1, 1, 1), 1.0, (4, 4, 4)), None, interaction("coulomb"), Charges.of(positions, charges))
+    request = Request(Lattice((1, 1, 1), 1.0, (4, 4, 4)), None, interaction("coulomb"),
+                      ChargeStatistics.of(positions, charges))
     for room, name in (("9.5G", "huge"), ("4G", "large"), ("2G", "fits"), ("1M", "slow")):
         monkeypatch.setenv("VMDPOTENTIAL_MEMORY", room)
         chosen, *_ = maps.choose_method(maps.SumOptions(), request, positions, charges, get_engine("cpu"))

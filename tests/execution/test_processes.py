@@ -117,4 +117,4 @@ def test_a_block_that_ends_every_process_is_an_error():
 
 def test_what_only_this_process_has_stays_here():
     for other, expected in ((1.0, True), (lambda: 1.0, False), (type("Own", (), {"__module__": "__main__"}), False)):
-        assert pools.picklable(SimpleNamespace(other=other)) is expected
+        assert pools.is_picklable(SimpleNamespace(other=other)) is expected

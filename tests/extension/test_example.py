@@ -18,7 +18,7 @@ import vmdpotential
 from vmdpotential import registry
 from vmdpotential.commands import verify
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io.trajectories.frames import Loaded, Trajectory
+from vmdpotential.io.trajectories.frames import LoadedFrames, Trajectory
 from vmdpotential.plugins.orbitals.potential import potential_map as potential_of_electrons
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 
@@ -60,7 +60,8 @@ def test_the_method_for_maps(ions):
 def test_the_task_over_frames():
     frames = np.random.default_rng(3).normal(size=(300, 50, 3))
     radii = np.sqrt(frames.var(1).sum(1))
-    mean, uncertainty = example_extension.radius_of_gyration(Loaded("random", [(frame, None) for frame in frames]))
+    mean, uncertainty = example_extension.radius_of_gyration(LoadedFrames("random",
+                                                                          [(frame, None) for frame in frames]))
     assert mean == pytest.approx(radii.mean(), rel=1e-12)
     assert uncertainty.error == pytest.approx(radii.std() / np.sqrt(len(radii)), rel=0.3)
 

@@ -38,7 +38,7 @@ def places(tmp_path):
 
 
 def write(places, text="new"):
-    with output.writing(places, force=True) as temporary:
+    with output.writing_files(places, force=True) as temporary:
         for path in temporary:
             path.write_text(text)
 
@@ -146,7 +146,7 @@ def test_mode_owner_and_links_stay(tmp_path):
             if owner:
                 os.chown(target, *owner)
             target.chmod(mode)
-            with output.writing([link], force=True) as (temporary,):
+            with output.writing_files([link], force=True) as (temporary,):
                 assert stat.S_IMODE(temporary.parents[1].stat().st_mode) == 0o700  # no other user may read it before
                 temporary.write_text("new")
             result = target.stat()
@@ -267,7 +267,7 @@ def test_what_a_living_run_writes_stays(tmp_path):
             "    print(flush=True)\n    time.sleep(600)\n")
     with subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.dx"], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        with output.writing([tmp_path / "b.dx"]) as (path,):  # and another of this process
+        with output.writing_files([tmp_path / "b.dx"]) as (path,):  # and another of this process
             path.write_text("b")
             for folder in tmp_path.iterdir():
                 os.utime(folder, (0, 0))

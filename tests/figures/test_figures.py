@@ -20,7 +20,8 @@ from vmdpotential.molecule import elements
 
 def compose(grid, *planes, profile="", **settings):
     panels = [figures.Panel(grid, Plane.parse(text)) for text in planes]
-    return figures.compose(panels, profiles=[("", grid)] if profile else [], profile_axis="xyz".index(profile or "z"),
+    return figures.compose_slices(panels, profiles=[("", grid)] if profile else [],
+                                  profile_axis="xyz".index(profile or "z"),
                            **settings)
 
 
@@ -64,7 +65,7 @@ def test_a_profile_shares_the_axis_of_its_slice(plane, axis, side):
 
 def test_alike_panels_share_their_axes():
     grid = make()
-    page = figures.compose([figures.Panel(grid, Plane.parse("z=15"), name) for name in "ab"])
+    page = figures.compose_slices([figures.Panel(grid, Plane.parse("z=15"), name) for name in "ab"])
     assert [ax.get_ylabel() for ax in page.axes] == ["y (Å)", ""]
     assert [ax.get_xlabel() for ax in page.axes] == ["x (Å)", "x (Å)"]
     assert not page.axes[1].yaxis.get_tick_params()["labelleft"]
@@ -75,7 +76,7 @@ def test_alike_panels_share_their_axes():
 def test_letters_of_a_row_are_at_one_height():
     grid = make()
     long, short = (figures.Panel(grid, Plane.parse("z=15"), name) for name in ("a name with 24 letters..", "b"))
-    page = figures.compose([long, short], width=70)
+    page = figures.compose_slices([long, short], width=70)
     first, second = (ax._left_title for ax in page.axes[:2])
     assert first.get_text().count("\n") == second.get_text().count("\n") == 2
 
@@ -113,7 +114,8 @@ def test_sites_that_are_no_atoms_are_not_drawn():
         ax = axes()
         slices.draw_slice(ax, make(), Plane.parse("z=15"), structure=shown, slab=2, waters=True)
         assert len(atoms_of(ax)[0]) == number
-    flags = elements.sites(np.array(["M", "MW", "OW", "LP1", "M", "CA"]), np.array([*["HOH"] * 3, "LIG", "LIG", "ALA"]))
+    flags = elements.is_massless_site(np.array(["M", "MW", "OW", "LP1", "M", "CA"]),
+                                      np.array([*["HOH"] * 3, "LIG", "LIG", "ALA"]))
     assert flags.tolist() == [True, True, False, True, False, False]
 
 
@@ -131,7 +133,7 @@ def test_a_key_of_elements_and_ions():
 
 
 def test_letters_that_a_font_lacks_are_of_another():
-    with figures.style():
+    with figures.figure_style():
         matplotlib.rcParams["font.sans-serif"] = ["cmr10"]  # has no raised signs
         warnings.simplefilter("error")
         figure = Figure()

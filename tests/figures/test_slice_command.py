@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from vmdpotential.commands.slice import command
 from vmdpotential.errors import UsageError
 from vmdpotential.frontend import cli
-from vmdpotential.grid.planes import Plane, middle, values_on
+from vmdpotential.grid.planes import Plane, middle_plane, values_on
 from vmdpotential.io.maps import write_map
 
 
@@ -46,7 +46,7 @@ def test_command_writes_and_reports(map_file, tmp_path):
 def test_default_is_the_middle_and_no_file(map_file):
     report = command(maps=[map_file])
     grid = make()
-    assert report.data["panels"][0]["point"][2] == middle(grid.lattice).point[2] == 17.5
+    assert report.data["panels"][0]["point"][2] == middle_plane(grid.lattice).point[2] == 17.5
     assert report.data["figure"] is None
     assert report.data["range"][0] == -report.data["range"][1]
     assert isinstance(report.objects["figure"], Figure)

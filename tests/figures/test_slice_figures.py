@@ -36,7 +36,7 @@ def page_of(name, **settings):
     planes, normals, profile, width = EVERY_LAYOUT[name]
     grid = make()
     chosen = [Plane.parse(text) for text in planes] + [Plane.through((9, 15, 17), n) for n in normals]
-    return figures.compose(
+    return figures.compose_slices(
         [figures.Panel(grid, plane) for plane in chosen], profiles=[("", grid)] if profile else [], width=width,
         structure=protein_like(), contours=4, **settings)
 
@@ -44,7 +44,7 @@ def page_of(name, **settings):
 @pytest.mark.parametrize("name", slow(EVERY_LAYOUT, ["one", "three wide", "five", "with profile"]))
 def test_nothing_is_cut_and_nothing_overlaps(name):
     page = page_of(name)
-    with figures.style():
+    with figures.figure_style():
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         renderer = FigureCanvasAgg(page.figure).get_renderer()
@@ -72,7 +72,7 @@ def test_nothing_is_cut_and_nothing_overlaps(name):
 def test_names_of_maps_are_drawn_as_they_are(tmp_path):
     grid, plane = make(), Plane.parse("z=15")
     names = [r"$\frac{a}$_x%", "a$b$c_{d}^2"]
-    page = figures.compose([figures.Panel(grid, plane, name) for name in names],
+    page = figures.compose_slices([figures.Panel(grid, plane, name) for name in names],
                            profiles=[(name, grid) for name in names])
     figures.save(page.figure, tmp_path / "names.svg")
     text = (tmp_path / "names.svg").read_text()
@@ -103,7 +103,7 @@ def test_settings_of_the_session_stay_and_do_not_matter(tmp_path):
 
 @pytest.mark.parametrize("width", slow([89, 183, 120.5], [183, 120.5]))
 def test_png_has_the_size_and_resolution_asked_for(tmp_path, width):
-    page = figures.compose([figures.Panel(make(), Plane.parse("z=15"))], width=width)
+    page = figures.compose_slices([figures.Panel(make(), Plane.parse("z=15"))], width=width)
     figures.save(page.figure, tmp_path / "f.png", dpi=300, title="a title")
     with Image.open(tmp_path / "f.png") as image:
         assert image.width == pytest.approx(width / 25.4 * 300, abs=1)

@@ -13,7 +13,7 @@ from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices
 from vmdpotential.figures.colours import robust_range
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.grid.planes import Plane, outline, smooth_values_on, values_on
+from vmdpotential.grid.planes import Plane, plane_outline, smooth_values_on, values_on
 from vmdpotential.molecule.cell import Cell
 
 # --- planes --------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_smooth_values_follow_a_wave(normal):
     s, t = np.meshgrid(np.linspace(left, right, values.shape[1]), np.linspace(bottom, top, values.shape[0]))
     error = values - wave(plane.positions(s, t))
     assert np.nanmax(np.abs(error)) < 0.08  # of an amplitude of 6, at a spacing of 1/25 of the wave
-    edge = outline(grid.lattice, plane)
+    edge = plane_outline(grid.lattice, plane)
     np.testing.assert_allclose((left, bottom), edge.min(0), atol=1e-9)
 
 
@@ -153,7 +153,7 @@ def test_draw_slice():
     assert ax.get_aspect() == 1
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x (Å)", "y (Å)")
     (contours,) = [artist for artist in ax.collections if isinstance(artist, ContourSet)]
-    assert contours.levels.tolist() == slices.levels((-4, 4), 3).tolist()
+    assert contours.levels.tolist() == slices.contour_levels((-4, 4), 3).tolist()
     for text in contours.labelTexts:
         assert float(text.get_text().replace("−", "-")) in contours.levels
     assert len(contours.labelTexts) >= 1
@@ -165,7 +165,7 @@ def test_colours_are_those_of_a_figure():
     noise = np.random.default_rng(3).normal(size=25 * 31 * 41) ** 5
     grid, plane = make(lambda _: noise), Plane.parse("z=15")
     image = slices.draw_slice(axes(), grid, plane)
-    assert image.get_clim() == figures.compose([figures.Panel(grid, plane)]).ranges[0]
+    assert image.get_clim() == figures.compose_slices([figures.Panel(grid, plane)]).ranges[0]
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 5), (5, 1, 5), (5, 5, 1), (1, 1, 1), (2, 2, 2)])
@@ -173,13 +173,13 @@ def test_colours_are_those_of_a_figure():
 def test_thin_maps(shape, plane):
     grid = make(shape=shape)
     position = grid.lattice.origin["xyz".index(plane)]
-    page = figures.compose([figures.Panel(grid, Plane.parse(f"{plane}={position}"))], contours=3)
+    page = figures.compose_slices([figures.Panel(grid, Plane.parse(f"{plane}={position}"))], contours=3)
     image = page.axes[0].images[0]
     assert np.isfinite(image.get_array()).all()
 
 
 def test_constant_map():
-    page = figures.compose([figures.Panel(make(lambda p: 0 * p[..., 0]), Plane.parse("z=15"))], contours=5)
+    page = figures.compose_slices([figures.Panel(make(lambda p: 0 * p[..., 0]), Plane.parse("z=15"))], contours=5)
     assert page.ranges == ((-1, 1),)
 
 
@@ -251,7 +251,7 @@ def test_what_is_there_is_drawn():
 
 def test_colours_have_white_at_zero_whatever_the_range():
     for low, high in ((-8, 8), (-2, 8), (-8, 1), (0, 5), (-5, 0)):
-        cmap = slices.colours((low, high))
+        cmap = slices.diverging_colours((low, high))
         norm = matplotlib.colors.Normalize(low, high)
         red, green, blue, _ = cmap(norm(0.0))
         assert min(red, green, blue) > 0.93
@@ -262,4 +262,5 @@ def test_colours_have_white_at_zero_whatever_the_range():
             red, green, blue, _ = cmap(norm(high))
             assert blue > red
     # the same distance from 0 has the same strength
-    np.testing.assert_allclose(slices.colours((-2, 8))(0.0), slices.colours((-8, 8))(6 / 16), atol=0.02)
+    np.testing.assert_allclose(slices.diverging_colours((-2, 8))(0.0), slices.diverging_colours((-8, 8))(6 / 16),
+                               atol=0.02)

@@ -301,14 +301,14 @@ def test_memory_does_not_grow_with_frames():
 def test_a_real_trajectory():
     """Adenylate kinase between its open and closed form, protein alone: the mean of the maps one by one."""
     datafiles = pytest.importorskip("MDAnalysisTests.datafiles")
-    from vmdpotential.frames.whole import Alignment
+    from vmdpotential.frames.whole import FrameAlignment
     from vmdpotential.io.trajectories.frames import Trajectory
 
     trajectory = Trajectory(datafiles.DCD, 3341, slice(0, 60, 30))
     structure = replace(io.read_topology(datafiles.PSF), positions=next(iter(trajectory)).positions)
     options = {"spacing": 4.0, "padding": 4.0, "tolerance": 1e-2, "engine": "cpu"}
     made = command(structure=structure, trajectory=trajectory, **options)
-    alignment = Alignment.of(structure, np.ones(3341, bool), "open")
+    alignment = FrameAlignment.of(structure, np.ones(3341, bool), "open")
     maps = [potential_map(replace(structure, positions=alignment.align(frame.positions, None)),
                           lattice=made.objects["grid"].lattice, method="direct", engine="cpu").values
             for frame in trajectory]

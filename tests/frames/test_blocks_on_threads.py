@@ -13,7 +13,7 @@ from vmdpotential.commands.average import command
 from vmdpotential.errors import InputError
 from vmdpotential.execution import pools
 from vmdpotential.execution.blocks import BlockResults
-from vmdpotential.execution.work import Needs
+from vmdpotential.execution.work import WorkNeeds
 from vmdpotential.kernels import threads
 
 
@@ -25,7 +25,7 @@ class OnThreads(Draws):
     met = threading.Barrier(2, timeout=60)
 
     def needs(self):
-        return Needs(memory=self.memory)
+        return WorkNeeds(memory=self.memory)
 
     def block(self, numbers):
         if numbers[0] in (0, 4):
@@ -47,7 +47,7 @@ def test_as_many_as_fit_into_memory_share_the_threads():
     assert len(pools.shares(OnThreads(7, memory=10), 8)) == 5
     assert pools.shares(OnThreads(7), 1) == pools.shares(OnThreads(7, memory=200), 8) == pools.shares(Draws(7), 8)
     heard = []
-    with progress.listening(lambda label, fraction: heard.append(fraction)):
+    with progress.listen_to_progress(lambda label, fraction: heard.append(fraction)):
         results = list(BlockResults(OnThreads(7), range(40), size=4))
     assert {int(result["threads"]) for result in results} == {2}
     assert threads.count() == 5

@@ -10,11 +10,11 @@ from vmdpotential.commands.average import command as average
 from vmdpotential.commands.rdf import command as rdf
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.frames.profile import profile, profile_of_map
-from vmdpotential.frames.whole import Alignment
+from vmdpotential.frames.whole import FrameAlignment
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 
@@ -24,7 +24,7 @@ STRUCTURE = replace(charges_at(POSITIONS, np.tile([1.0, -1.0], 6), CUBE), atom_n
 
 
 def frames(*cells):
-    return Loaded("the viewer", [(POSITIONS, cell) for cell in cells])
+    return LoadedFrames("the viewer", [(POSITIONS, cell) for cell in cells])
 
 
 def cells_of(source):
@@ -33,7 +33,8 @@ def cells_of(source):
 
 TASKS = {
     "pairs": lambda source, cell=None: cells_of(CellFrames.of(STRUCTURE, source, "auto", cell)),
-    "field": lambda source, cell=None: field_at(STRUCTURE, Places.atoms(np.arange(2), ["a", "b"]), source, cell=cell),
+    "field": lambda source,
+    cell=None: field_at(STRUCTURE, FieldSites.atoms(np.arange(2), ["a", "b"]), source, cell=cell),
     "profile": lambda source, cell=None: profile(STRUCTURE, source, cell=cell),
 }
 
@@ -70,7 +71,7 @@ def test_errors_name_the_map_and_the_parameter():
     with pytest.raises(InputError, match=r"^mean\.dx: the map has no periodic cell"):
         profile_of_map(grid, name="mean.dx")
     with pytest.raises(UsageError) as caught:
-        Alignment.of(STRUCTURE, np.ones(12, bool), boundary="periodic", rotate=True)
+        FrameAlignment.of(STRUCTURE, np.ones(12, bool), boundary="periodic", rotate=True)
     assert caught.value.parameter == "motion"
 
 
@@ -84,7 +85,8 @@ OPTIONS = {"spacing": 1.5, "tolerance": 1e-3, "engine": "cpu", "smear": 1.5}
 
 def box_frames(cells):
     """Return the box in other cells, each atom at the same fractions of them."""
-    return Loaded("frames", [(BOX.positions @ np.linalg.inv(CELL.vectors) @ cell.vectors, cell) for cell in cells])
+    return LoadedFrames("frames",
+                        [(BOX.positions @ np.linalg.inv(CELL.vectors) @ cell.vectors, cell) for cell in cells])
 
 
 def test_an_average_follows_lengths_and_names_the_frame_of_another_shape():
@@ -113,7 +115,7 @@ def test_a_profile_meets_at_fractions_of_its_axis():
 
 
 def test_fields_are_those_of_each_frames_own_cell():
-    places = Places.atoms(np.arange(5), ["O"] * 5)
+    places = FieldSites.atoms(np.arange(5), ["O"] * 5)
     result = field_at(BOX, places, box_frames(SHEARED))
     for n, (positions, cell) in enumerate(box_frames(SHEARED).held):
         alone = field_at(replace(BOX, positions=positions, cell=cell), places)

@@ -20,7 +20,7 @@ from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames import field as fields
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.field import Places, bonds_between, field_at
+from vmdpotential.frames.field import FieldSites, bonds_between, field_at
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.trajectories.frames import Trajectory
@@ -37,11 +37,11 @@ SLANTED = Cell.from_parameters(28, 33, 30, 70, 100, 115)
 
 
 def atoms(*rows):
-    return Places.atoms(np.array(rows), [str(n) for n in rows])
+    return FieldSites.atoms(np.array(rows), [str(n) for n in rows])
 
 
 def points(places):
-    return Places.at(np.asarray(places, float), [str(n) for n in range(len(places))])
+    return FieldSites.at(np.asarray(places, float), [str(n) for n in range(len(places))])
 
 
 def definition(places, positions, charges, here=()):
@@ -172,7 +172,7 @@ def test_along_bonds():
     for item in (structure, replace(structure, topology=None)):
         np.testing.assert_array_equal(bonds_between(item, carbons, oxygens), [[2, 3], [6, 7]])
     np.testing.assert_array_equal(bonds_between(structure, oxygens, carbons), [[3, 2], [7, 6]])
-    places = Places.bonds(bonds_between(structure, carbons, oxygens), ["1", "2"])
+    places = FieldSites.bonds(bonds_between(structure, carbons, oxygens), ["1", "2"])
     actual = field_at(structure, places, exclude="residue")
     middle = structure.positions[[2, 3]].mean(0)
     along = structure.positions[3] - structure.positions[2]
@@ -192,12 +192,12 @@ def test_along_bonds():
 
 def test_points_move_with_a_group():
     structure = peptide()
-    given = Places.at(structure.positions[:2] + np.array([0, 0, 1.5]), ["a", "b"], structure, np.arange(9) < 8)
+    given = FieldSites.at(structure.positions[:2] + np.array([0, 0, 1.5]), ["a", "b"], structure, np.arange(9) < 8)
     before = field_at(structure, given)
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
     moved = replace(structure, positions=structure.positions @ turn.T + [3, 4, 5])
-    given_again = Places.at(given.points, ["a", "b"], structure, np.arange(9) < 8)
+    given_again = FieldSites.at(given.points, ["a", "b"], structure, np.arange(9) < 8)
     after = field_at(moved, given_again)
     np.testing.assert_allclose(after.potential, before.potential, atol=1e-8)
     np.testing.assert_allclose(after.field, before.field, atol=1e-8)
@@ -206,7 +206,7 @@ def test_points_move_with_a_group():
     there = field_at(replace(structure, positions=wrapped, cell=CUBE), given)
     np.testing.assert_allclose(there.field, here.field, atol=2e-4)
     with pytest.raises(UsageError, match="three atoms"):
-        Places.at(given.points, ["a", "b"], structure, np.arange(9) < 2)
+        FieldSites.at(given.points, ["a", "b"], structure, np.arange(9) < 2)
 
 
 def test_frames_of_cells_that_change(tmp_path):

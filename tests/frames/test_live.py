@@ -131,7 +131,7 @@ def test_stopped_in_the_middle_of_work():
     def work():
         begun.set()
         assert go.wait(20)
-        progress.report("planning", 0.5)
+        progress.report_progress("planning", 0.5)
         raise AssertionError("work went on")
 
     latest = LatestRequestThread(work)

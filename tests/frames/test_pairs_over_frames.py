@@ -67,13 +67,13 @@ def test_same_bits_with_workers_and_after_a_stop(name, frames, tmp_path, monkeyp
     run(name, frames, whole)
     run(name, frames, parallel, workers=2)
     assert same(whole, parallel)
-    with pytest.raises(KeyboardInterrupt), progress.listening(stop):
+    with pytest.raises(KeyboardInterrupt), progress.listen_to_progress(stop):
         run(name, frames, stopped)
     kept = stopped.with_name(f"{stopped.name}.blocks")
     assert not stopped.exists()
     assert list(kept.glob("block-*.npz"))
-    computed, timed = [], pools.timed
-    monkeypatch.setattr(pools, "timed", lambda work, block: computed.append(block) or timed(work, block))
+    computed, timed = [], pools.timed_result
+    monkeypatch.setattr(pools, "timed_result", lambda work, block: computed.append(block) or timed(work, block))
     run(name, frames, stopped, resume=True)
     assert 0 < sum(map(len, computed)) < 20
     assert same(whole, stopped)
@@ -83,7 +83,7 @@ def test_same_bits_with_workers_and_after_a_stop(name, frames, tmp_path, monkeyp
 @pytest.mark.parametrize("name", ["totals", "rdf", "field", "profile"])
 def test_a_stopped_run_writes_what_is_done_where_it_is_asked_to(name, frames, tmp_path):
     output = tmp_path / "table.csv"
-    with pytest.raises(StoppedError) as stopped, progress.listening(stop):
+    with pytest.raises(StoppedError) as stopped, progress.listen_to_progress(stop):
         run(name, frames, output, partial=True)
     assert stopped.value.exit_code == 130
     done = stopped.value.report.data["frames"]

@@ -10,8 +10,8 @@ from helpers import slow, water
 
 from vmdpotential import registry
 from vmdpotential.frames import statistics
-from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments, spanned
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments, spanned_correlation_times
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -70,7 +70,7 @@ def test_standard_error_is_within_a_tenth_of_the_true_one(time):
             blocks.add(len(part), part.mean(0))
         np.testing.assert_allclose(blocks.mean, values.mean(0))
         assert np.sqrt(np.mean(blocks.uncertainty().error ** 2)) == pytest.approx(true, rel=0.1)
-        assert np.sqrt(np.mean(statistics.uncertainty(values).error ** 2)) == pytest.approx(true, rel=0.25)
+        assert np.sqrt(np.mean(statistics.uncertainty_of_mean(values).error ** 2)) == pytest.approx(true, rel=0.25)
         means.append(values.mean(0) - 5.0)
     assert np.sqrt(np.mean(np.square(means))) == pytest.approx(true, rel=0.1)
 
@@ -80,14 +80,14 @@ def test_what_has_no_error():
     blocks.add(3, [1.0, 2.0], [0.0, 3.0])
     assert blocks.uncertainty() is None
     np.testing.assert_allclose(blocks.deviation(), [0, 1])
-    assert statistics.uncertainty([1.0]) is None
+    assert statistics.uncertainty_of_mean([1.0]) is None
     assert FrameMean().uncertainty() is None
     constant = np.full((50, 2), 3.0)
     assert statistics.inefficiency(constant) == pytest.approx(1)
-    assert (statistics.uncertainty(constant).error == 0).all()
+    assert (statistics.uncertainty_of_mean(constant).error == 0).all()
     walk = np.arange(100.0)
-    assert statistics.uncertainty(walk) is None
-    both = statistics.uncertainties(np.stack([walk, np.sin(37 * walk**2)], 1))
+    assert statistics.uncertainty_of_mean(walk) is None
+    both = statistics.uncertainties_of_means(np.stack([walk, np.sin(37 * walk**2)], 1))
     assert np.isnan(both.error).tolist() == [True, False]
 
 
@@ -118,8 +118,8 @@ def test_error_of_half_a_trajectory(half):
     for _ in universe.trajectory[half]:
         sizes.append(universe.atoms.radius_of_gyration())
         bonds.append(np.linalg.norm(carbons.positions - oxygens.positions, axis=1).mean())
-    assert statistics.uncertainty(sizes) is None
-    assert statistics.uncertainty(bonds) is not None
+    assert statistics.uncertainty_of_mean(sizes) is None
+    assert statistics.uncertainty_of_mean(bonds) is not None
 
 
 def test_large_arrays_are_merged_in_parts():
@@ -140,26 +140,28 @@ def test_a_short_series_is_known_to_be_short(frames, time):
 
 def test_the_error_of_one_curve_does_not_depend_on_others():
     series = np.stack([autoregressive(200, 8, 0, 0), autoregressive(200, 8, 5, 1)], 1)
-    alone = statistics.uncertainty(series[:, 0]).error
-    np.testing.assert_allclose(alone, statistics.uncertainty(series[:, 0].copy()).error)
+    alone = statistics.uncertainty_of_mean(series[:, 0]).error
+    np.testing.assert_allclose(alone, statistics.uncertainty_of_mean(series[:, 0].copy()).error)
     # a series that is slower than those that it is looked at with has its own correlation time
     mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
-    assert statistics.uncertainty(mixed).error[-1] > 2.5 * np.median(statistics.uncertainty(mixed).error)
+    error = statistics.uncertainty_of_mean(mixed).error
+    assert error[-1] > 2.5 * np.median(error)
 
 
 def test_a_series_without_an_error_states_its_frames_and_correlation_times():
     """Times of 20 frames: 90 frames span 4.5 of them, which so short series show only roughly."""
     series = autoregressive(90, 400, 20.0, 3)
-    assert 2.5 < spanned(series) < 9
+    assert 2.5 < spanned_correlation_times(series) < 9
     frames, blocks = FrameMean(), BlockMean()
     for row in series:
         frames.add(row)
         blocks.add(1, row, np.zeros(400))
     for mean in (frames, blocks):
         numbers = re.findall(r"[\d.]+", mean.too_short())
-        assert (int(numbers[0]), float(numbers[1])) == (90, pytest.approx(spanned(series), rel=0.05))
-        assert int(numbers[4]) == pytest.approx(10 * 90 / spanned(series), rel=0.01)  # frames that would do
-    assert spanned(series[:3]) is None
+        assert (int(numbers[0]), float(numbers[1])) == (90, pytest.approx(spanned_correlation_times(series), rel=0.05))
+        assert int(numbers[4]) == pytest.approx(10 * 90 / spanned_correlation_times(series),
+                                                rel=0.01)  # frames that would do
+    assert spanned_correlation_times(series[:3]) is None
 
 
 @pytest.mark.parametrize(("name", "options"), [
@@ -168,7 +170,7 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
 def test_commands_without_an_error_name_the_correlation_times(name, options):
     box = water(12.0, Cell.from_parameters(12, 12, 12))
     frames = [(box.positions + 0.05 * n, box.cell) for n in range(12)]
-    result = registry.get("command", name)(structure=box, trajectory=Loaded("drifting", frames), **options)
+    result = registry.get("command", name)(structure=box, trajectory=LoadedFrames("drifting", frames), **options)
     (text,) = [line for line in result.lines if line.startswith("no standard error")]
     assert 1 < float(re.search(r"12 frames span about ([\d.]+) correlation times", text)[1]) <= 12
     assert all(int(needed) > 12 for needed in re.findall(r"here (\d+) frames", text))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from vmdpotential import progress
-from vmdpotential.execution.blocks import LABEL
+from vmdpotential.execution.blocks import FRAMES_LABEL
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
-from vmdpotential.frames.sums import Rows, Sum, Total
+from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 
 POSITIONS = np.random.default_rng(5).normal(size=(130, 12, 3))
 #: Vectors from the centre of the first four atoms to that of the others, by frame.
@@ -22,19 +22,20 @@ APART = POSITIONS[:, 4:].mean(1) - POSITIONS[:, :4].mean(1)
 class Vectors(FrameTask):
     """Vectors between two groups of atoms, in sums of every kind."""
 
-    frames: Loaded
+    frames: LoadedFrames
     first: int
 
     def sums(self):
-        return {"block mean": BlockMean(), "frame mean": FrameMean(), "moments": Moments.none((3,)), "total": Total(),
-                "rows": Rows(len(self.frames.numbers()))}
+        return {"block mean": BlockMean(), "frame mean": FrameMean(), "moments": Moments.none((3,)),
+                "total": TotalOverFrames(),
+                "rows": FrameRows(len(self.frames.numbers()))}
 
     def of_frame(self, frame):
         apart = frame.positions[self.first :].mean(0) - frame.positions[: self.first].mean(0)
         return dict.fromkeys(self.sums(), apart)
 
 
-TASK = Vectors(Loaded("random", [(frame, None) for frame in POSITIONS]), 4)
+TASK = Vectors(LoadedFrames("random", [(frame, None) for frame in POSITIONS]), 4)
 
 
 def values(merged):
@@ -69,7 +70,7 @@ def test_an_interrupted_task_has_the_sums_of_whole_blocks(partial):
         if fraction > 0.5:
             raise KeyboardInterrupt
 
-    with progress.listening(interrupt):
+    with progress.listen_to_progress(interrupt):
         if not partial:
             with pytest.raises(KeyboardInterrupt):
                 run_task(TASK, Execution(), size=13)
@@ -83,14 +84,14 @@ def test_an_interrupted_task_has_the_sums_of_whole_blocks(partial):
 
 def test_no_block_is_partly_added():
     """What a sum reports while a block is added does not interrupt it, which would add it to some of the sums only."""
-    class Reports(Sum):
+    class Reports(FrameSum):
         def add_block(self, block, count):
-            progress.report(LABEL, 0.5)
+            progress.report_progress(FRAMES_LABEL, 0.5)
 
     def interrupt(label, fraction):
         raise KeyboardInterrupt
 
     blocks = [{"count": np.array(2), "a.sum": np.ones(3)}] * 4
-    with progress.listening(interrupt):
-        merged = merge_blocks({"a": Total(), "b": Reports()}, blocks)
+    with progress.listen_to_progress(interrupt):
+        merged = merge_blocks({"a": TotalOverFrames(), "b": Reports()}, blocks)
     assert merged["a"].value.tolist() == [4, 4, 4]

@@ -9,13 +9,13 @@ import pytest
 from helpers import water
 
 from vmdpotential.errors import InputError
-from vmdpotential.frames.whole import Alignment, reference_group
+from vmdpotential.frames.whole import FrameAlignment, reference_group
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
-from vmdpotential.molecule.whole import Complex, Molecules
+from vmdpotential.molecule.whole import MoleculeTrees, WholeComplex
 
 TRICLINIC = Cell.from_parameters(30, 32, 28, 75, 65, 80)
 
@@ -48,7 +48,7 @@ def test_molecules_are_whole_as_mdanalysis_makes_them(cell):
     mda = pytest.importorskip("MDAnalysis")
     structure = chain(120)
     structure = replace(structure, positions=cell.wrap(structure.positions))
-    molecules = Molecules.of(structure)
+    molecules = MoleculeTrees.of(structure)
     assert len(molecules.starts) == 2
     assert sorted(molecules.atoms) == list(range(120))
     assert (molecules.ends[molecules.starts] == np.append(molecules.starts[1:], 120)).all()
@@ -67,16 +67,16 @@ def test_molecules_are_whole_as_mdanalysis_makes_them(cell):
 def test_without_bonds_molecules_are_residues_at_the_distance_of_a_bond():
     names = np.repeat(["ALA", "ALA", "TIP3", "TIP3"], 3)
     structure = chain(12, residues=np.arange(12) // 3, names=names, bonds=False)
-    molecules = Molecules.of(structure)
+    molecules = MoleculeTrees.of(structure)
     assert molecules.by == "distances"
     assert np.split(molecules.atoms, molecules.starts[1:])[0].tolist() == list(range(6))
     assert len(molecules.starts) == 3
     apart = replace(structure, positions=structure.positions + 4.0 * (np.arange(12) < 3)[:, None])
-    assert len(Molecules.of(apart).starts) == 4  # equal names of chains connect nothing
+    assert len(MoleculeTrees.of(apart).starts) == 4  # equal names of chains connect nothing
     # a site without bonds belongs to its residue, also where it is the first
     topology = Topology("psf", np.full(6, "C"), np.ones(6), np.array([(1, 2), (3, 4)]))
     sites = replace(apart.take(np.arange(6)), topology=topology)
-    assert len(Molecules.of(sites).starts) == 2
+    assert len(MoleculeTrees.of(sites).starts) == 2
 
 
 @pytest.fixture
@@ -103,11 +103,11 @@ def test_monomers_of_one_name_stay_where_they_are_in_contact(dimer, angles):
     cell = Cell.from_parameters(*dimer.cell.parameters[:3], *angles)
     dimer = replace(dimer, cell=cell)
     half = len(dimer) // 2
-    assert len(Molecules.of(dimer).starts) == 2
-    assert Complex.of(dimer, np.ones(len(dimer), bool))(dimer.positions, cell) is dimer.positions
+    assert len(MoleculeTrees.of(dimer).starts) == 2
+    assert WholeComplex.of(dimer, np.ones(len(dimer), bool))(dimer.positions, cell) is dimer.positions
     for seed in range(3):  # each atom in another image
         split = replace(dimer, positions=cell.wrap(dimer.positions + np.random.default_rng(seed).uniform(0, 40, 3)))
-        together = Complex.of(split, np.ones(len(dimer), bool))(split.positions, cell)
+        together = WholeComplex.of(split, np.ones(len(dimer), bool))(split.positions, cell)
         for part in (slice(half), slice(half, None)):
             np.testing.assert_allclose(pair_distances(together[part]), pair_distances(dimer.positions[part]), atol=1e-9)
         np.testing.assert_allclose(pair_distances(together), pair_distances(dimer.positions), atol=1e-9)
@@ -117,7 +117,7 @@ def test_bonds_of_a_few_atoms_do_not_cut_others_into_residues(dimer):
     """As in files whose CONECT records list the bonds of ligands and disulfides alone."""
     peptide = dimer.take(np.arange(len(dimer) // 2))
     topology = Topology("pdb", np.full(len(peptide), ""), np.zeros(len(peptide)), np.array([[5, 6]]))
-    assert len(Molecules.of(replace(peptide, topology=topology)).starts) == 1
+    assert len(MoleculeTrees.of(replace(peptide, topology=topology)).starts) == 1
 
 
 @pytest.mark.parametrize("weights", ["mass", "equal"])
@@ -127,7 +127,7 @@ def test_fit_is_mdanalysis_rotation(weights):
     rng = np.random.default_rng(3)
     positions = structure.positions[:, [1, 2, 0]] * [1, -1, -1] + rng.normal(size=(50, 3)) + [5, 6, 7]
     group = np.arange(50) < 25
-    alignment = Alignment.of(structure, group, "open", weights=weights)
+    alignment = FrameAlignment.of(structure, group, "open", weights=weights)
     got = pickle.loads(pickle.dumps(alignment)).align(positions, None)
     weight = structure.topology.masses[group] if weights == "mass" else np.ones(25)
     middle, place = (np.average(x[group], axis=0, weights=weight) for x in (positions, structure.positions))
@@ -138,7 +138,7 @@ def test_fit_is_mdanalysis_rotation(weights):
 
 def test_a_mirror_image_is_turned_not_reflected():
     structure = chain(20)
-    got = Alignment.of(structure, np.ones(20, bool), "open").align(structure.positions * [1, 1, -1], None)
+    got = FrameAlignment.of(structure, np.ones(20, bool), "open").align(structure.positions * [1, 1, -1], None)
     assert np.abs(got - structure.positions).max() > 0.5
     bond = structure.topology.bonds
     length = np.linalg.norm(np.diff(structure.positions[bond], axis=1), axis=2)
@@ -148,7 +148,7 @@ def test_a_mirror_image_is_turned_not_reflected():
 def test_an_open_boundary_has_all_molecules_turned_and_beside_the_group():
     """Two molecules far apart in a turned cell, broken: they come back as they were, whichever image they were in."""
     structure = replace(chain(60), cell=TRICLINIC)
-    alignment = Alignment.of(structure, np.ones(60, bool), "open")
+    alignment = FrameAlignment.of(structure, np.ones(60, bool), "open")
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
     turned = Cell(TRICLINIC.vectors @ turn.T)
@@ -156,7 +156,7 @@ def test_an_open_boundary_has_all_molecules_turned_and_beside_the_group():
     np.testing.assert_allclose(alignment.align(broken(frame, turned), turned), structure.positions, atol=1e-9)
     # molecules that are not of the group come to the image nearest to it
     group = np.arange(60) < 30
-    got = Alignment.of(structure, group, "open").align(broken(frame, turned), turned)
+    got = FrameAlignment.of(structure, group, "open").align(broken(frame, turned), turned)
     np.testing.assert_allclose(got[group], structure.positions[group], atol=1e-9)
     apart = got[~group].mean(0) - np.average(got[group], axis=0, weights=structure.topology.masses[group])
     np.testing.assert_allclose(TRICLINIC.minimum_image(apart), apart, atol=1e-9)
@@ -164,7 +164,7 @@ def test_an_open_boundary_has_all_molecules_turned_and_beside_the_group():
 
 def test_a_periodic_group_is_translated_to_the_same_fraction_of_each_cell():
     structure = replace(chain(60), cell=TRICLINIC)
-    alignment = Alignment.of(structure, np.arange(60) < 30, "periodic")
+    alignment = FrameAlignment.of(structure, np.arange(60) < 30, "periodic")
     moved = broken(replace(structure, positions=structure.positions + np.array([7, -8, 9])), TRICLINIC)
     got = alignment.align(moved.astype(np.float32), TRICLINIC)
     np.testing.assert_allclose(TRICLINIC.minimum_image(got - structure.positions), 0, atol=1e-4)
@@ -182,7 +182,7 @@ def test_wrapping_leaves_a_periodic_potential_and_molecules():
     cell = Cell.from_parameters(12, 12, 12)
     box = water(12, cell)
     frame = broken(box, cell) + 5.0
-    alignment = Alignment.of(box, None, "periodic", wrap=True)
+    alignment = FrameAlignment.of(box, None, "periodic", wrap=True)
     got = alignment.align(frame, cell)
     for molecule in got.reshape(-1, 3, 3):
         assert np.ptp(molecule, axis=0).max() < 2
@@ -209,7 +209,7 @@ def test_a_group_of_many_molecules_moves_by_the_mean_of_theirs():
     """Lipids or waters that cross the cell, one by one, do not move the whole."""
     cell = Cell.from_parameters(30, 30, 30)
     box = water(30, cell)
-    alignment = Alignment.of(box, np.ones(len(box), bool), "periodic")
+    alignment = FrameAlignment.of(box, np.ones(len(box), bool), "periodic")
     drift = np.array([0.0, 4.0, 13.0])
     got = alignment.align(broken(box, cell) + drift, cell)
     np.testing.assert_allclose(cell.minimum_image(got - box.positions), 0, atol=1e-9)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from vmdpotential import cache, progress, registry
-from vmdpotential.engines import automatic
+from vmdpotential.engines import automatic_engine
 from vmdpotential.errors import BackendError, CheckError, TaskError, UsageError
 from vmdpotential.frontend import cli, messages
 from vmdpotential.kernels import launch
@@ -65,10 +65,10 @@ def test_commands_for_structures_and_maps_come_first(capsys):
 
 def test_devices_names_no_parameter_of_python(capsys, monkeypatch):
     monkeypatch.setattr("vmdpotential.engines._reason", "")
-    automatic.cache_clear()
+    automatic_engine.cache_clear()
     monkeypatch.setitem(registry._entries["engine"], "cuda", Broken())
     assert cli.main(["devices"]) == 0
-    automatic.cache_clear()
+    automatic_engine.cache_clear()
     report = capsys.readouterr().out
     assert report.count("no driver; use the engine cpu") == 2
     assert "engine=" not in report
@@ -262,19 +262,19 @@ def test_progress_is_silent_for_short_work_and_shown_for_long(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     stream = Stream(live=False)
-    with progress.listening(progress.Terminal(stream)):
+    with progress.listen_to_progress(progress.Terminal(stream)):
         for step in range(11):  # one second
             clock[0] += 0.1
-            progress.report("short", step / 10)
+            progress.report_progress("short", step / 10)
         assert stream.text == ""
         for step in range(101):  # fifty seconds
             clock[0] += 0.5
-            progress.report("long", step / 100)
+            progress.report_progress("long", step / 100)
     lines = stream.text.splitlines()
     assert lines[0].startswith("long:   5 %")
     assert lines[-1] == "long: 50.0 s"
     assert 5 <= len(lines) <= 7
-    progress.report("no one listens", 0.5)
+    progress.report_progress("no one listens", 0.5)
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -289,8 +289,8 @@ def test_work_that_reports_its_beginning_only_is_shown(live):
 
     stream = Noticed(live=live)
     terminal = progress.Terminal(stream, delay=0.02)
-    with progress.listening(terminal):
-        progress.report(progress.COMPILING, 0.0)
+    with progress.listen_to_progress(terminal):
+        progress.report_progress(progress.COMPILING, 0.0)
         assert written.wait(20)
     terminal.close()
     assert f"{progress.COMPILING} ..." in stream.text
@@ -300,13 +300,13 @@ def test_a_log_has_no_more_lines_for_much_work_than_for_long(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     stream = Stream(live=False)
-    with progress.listening(progress.Terminal(stream)):
+    with progress.listen_to_progress(progress.Terminal(stream)):
         for step in range(200):  # as many kernels, of five seconds each, and what is done with them
             for seconds, label in ((5.0, progress.COMPILING), (3.0, f"verify, {step % 7}")):
                 for part in range(10):
-                    progress.report(label, part / 10)
+                    progress.report_progress(label, part / 10)
                     clock[0] += seconds / 10
-                progress.report(label, 1.0)
+                progress.report_progress(label, 1.0)
     assert 1600 / 30 < len(stream.text.splitlines()) < 2.1 * 1600 / 10
 
 

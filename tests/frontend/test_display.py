@@ -7,9 +7,9 @@ import pytest
 
 from vmdpotential import registry
 from vmdpotential.figures import colours
-from vmdpotential.figures.page import Panel, compose
+from vmdpotential.figures.page import Panel, compose_slices
 from vmdpotential.frontend import adapters
-from vmdpotential.frontend.declarations import declarations, in_front
+from vmdpotential.frontend.declarations import command_declarations, in_front
 from vmdpotential.frontend.display import surface_options, vmd_options
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.planes import Plane
@@ -18,7 +18,7 @@ from vmdpotential.plugins.web.content import map_content
 
 
 def test_ranks_are_declared_and_what_is_needed_is_in_front():
-    commands = declarations()["commands"]
+    commands = command_declarations()["commands"]
     front = {name: [option["name"] for option in command["options"] if option["front"]]
              for name, command in commands.items()}
     # the parameters of a medium are folded where there is one to choose
@@ -76,7 +76,7 @@ def test_potentials_in_water_have_one_range_in_every_viewer_page_and_figure(medi
     values = 40 * np.random.default_rng(1).normal(size=lattice.shape)
     grid = Grid(lattice, values, unit, 298.15, provenance=Provenance(medium=medium, medium_kind=kind))
     spans = [adapters.surface_range(grid, structure("LIG")), adapters.surface_range(grid, None),
-             compose([Panel(grid, Plane.parse("z=4"))]).ranges[0]]
+             compose_slices([Panel(grid, Plane.parse("z=4"))]).ranges[0]]
     if limit is not None:
         assert set(spans) == {(-limit, limit)}
         assert map_content(grid, "m", lattice.points(), 0, 1000)["limit"] == limit

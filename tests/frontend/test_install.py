@@ -19,7 +19,7 @@ from vmdpotential.frontend import page_script
 from vmdpotential.frontend.child import tcl_word
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
-from vmdpotential.frontend.viewers import plan
+from vmdpotential.frontend.viewers import plan_installation
 from vmdpotential.plugins.web import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +194,7 @@ def test_vmd_loads_the_plugin_and_its_own_file(home, own, tmp_path):
     assert f"VERSION {TCL_VERSION} {int(own is not None)} {int(own is None)}" in done.stdout
     assert done.stdout.count("MENU vmdpotential vmdpotential_tk") == 2
     words = done.stdout.partition("PROGRAM ")[2].splitlines()
-    assert words == plan("vmd").more["program.txt"].splitlines()
+    assert words == plan_installation("vmd").more["program.txt"].splitlines()
     assert subprocess.run([*words, "--version"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.startswith("vmdpotential ")
 

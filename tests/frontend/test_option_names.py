@@ -9,7 +9,7 @@ from helpers import shell
 
 import vmdpotential as vp
 from vmdpotential import registry
-from vmdpotential.frontend.declarations import declarations
+from vmdpotential.frontend.declarations import command_declarations
 from vmdpotential.parameters import by_own_names, other_names
 
 
@@ -82,11 +82,11 @@ def test_tables_of_batches_have_columns_of_aliases(ligand, tmp_path, capsys, mon
 
 
 def test_viewers_that_run_the_program_get_the_aliases():
-    for name, command in declarations()["commands"].items():
+    for name, command in command_declarations()["commands"].items():
         others = other_names(registry.get("command", name).parameters)
         for option in command["options"]:
             assert all(others[alias] == option["name"] for alias in option["aliases"])
-    options = {option["name"]: option for option in declarations()["commands"]["map"]["options"]}
+    options = {option["name"]: option for option in command_declarations()["commands"]["map"]["options"]}
     assert options["screened"]["aliases"] == ["ionic_strength"]
 
 

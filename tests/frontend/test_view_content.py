@@ -7,7 +7,7 @@ import pytest
 from pages import check_values, random_grid, small_molecule, unpacked, words_of
 
 from vmdpotential.errors import InputError
-from vmdpotential.figures.colours import outwards
+from vmdpotential.figures.colours import reading_distance
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.selection import is_water
@@ -138,13 +138,13 @@ def test_the_surface_has_the_values_of_the_whole_map(molecule):
     values = unpacked(content["data"], "<f2").reshape(content["shape"]).astype(float) * content["scale"]
     kept = Grid(Lattice(content["origin"], content["spacing"], tuple(content["shape"])), values)
     surface = molecular_surface(molecule, atoms="all", spacing=0.3)
-    expected = surface.sample(grid, outwards(grid))
+    expected = surface.sample(grid, reading_distance(grid))
 
     def error(found):
         return np.sqrt(np.mean((found - expected) ** 2))
 
     thinned = downsampled(grid, lattice.size // 1000)
-    assert error(kept.sample(surface.vertices)) < 0.3 * error(surface.sample(thinned, outwards(grid)))
+    assert error(kept.sample(surface.vertices)) < 0.3 * error(surface.sample(thinned, reading_distance(grid)))
 
 
 @pytest.mark.parametrize(("title", "shown"), [

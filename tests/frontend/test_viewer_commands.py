@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vmdpotential.frontend.adapters import viewer_commands
-from vmdpotential.frontend.declarations import declarations
+from vmdpotential.frontend.declarations import command_declarations
 
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
@@ -27,4 +27,4 @@ def test_chimerax_declares_every_command_with_its_summary(summaries):
 
 
 def test_vmd_has_every_command(summaries):
-    assert {name: command["summary"] for name, command in declarations()["commands"].items()} == summaries
+    assert {name: command["summary"] for name, command in command_declarations()["commands"].items()} == summaries

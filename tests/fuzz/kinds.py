@@ -30,13 +30,13 @@ from vmdpotential.io.topologies import charmm, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.molecule.elements import fill
+from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.orbitals.evaluate import density_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.plugins.probes.ligands import read_ligand
-from vmdpotential.preparation.charged import charged
-from vmdpotential.preparation.components import component
+from vmdpotential.preparation.charged import charge_structure
+from vmdpotential.preparation.components import find_component
 from vmdpotential.preparation.prepare import prepare_structure
 
 from .seeds import ITP, MOL2, NAMES, grid, system
@@ -83,7 +83,7 @@ NDX = "[ System ]\n1 2 3 4 5 6 7 8 9 10 11\n[ Protein and more ]\n1 2 3 4 ; comm
 LIGAND = "# O2, A and kcal/mol\nO1 -0.605 0 0 3.02 0.097\nO2 0.605 0 0 3.02 0.097 # alike\n"
 POINTS = "x,y,z,name\n1.0,2.0,3.0,a\n# comment\n4 5 6 b\n"
 CHARGES = "residue,atom,charge\nALA,N,-0.47 # comment\nALA CA 0.07\n"
-COLUMNS = (*batch.FIRST, *batch.LAST)
+COLUMNS = (*batch.FIRST_COLUMNS, *batch.LAST_COLUMNS)
 TABLE = ",".join(COLUMNS) + "\n" + ",".join(["a.pdb", *["1"] * (len(COLUMNS) - 1)]) + "\n"
 
 
@@ -137,7 +137,7 @@ def _force_field(path: Path) -> None:
 
 
 def _system(path: Path) -> None:
-    structure, _ = charged(ions(), "auto", "auto", [path])
+    structure, _ = charge_structure(ions(), "auto", "auto", [path])
     assert np.isfinite(structure.known_charges).all()
     _check(nonbonded(structure, [path]))
 
@@ -238,7 +238,7 @@ def _wave_function(path: Path) -> None:
 
 def _bare(path: Path) -> None:
     """Complete a structure without hydrogens: every atom that is read is kept, or counted among those left out."""
-    structure = fill(read_structure(path))
+    structure = fill_elements(read_structure(path))
     made = prepare_structure(structure)
     done, left = made.structure, made.left_out
     assert np.isfinite(done.positions).all()
@@ -319,11 +319,11 @@ def _bare_structures() -> Seeds:
     keep = (entry.residue_names == "XK2") | ((entry.residue_ids < 8) & (entry.chain_ids == "A"))
     parts = [(entry.atom_names[keep], entry.elements[keep], entry.residue_names[keep], entry.positions[keep])]
     for place, name in enumerate(("DG", "NAG", "SO4"), 1):
-        ideal = component(name)
+        ideal = find_component(name)
         count = len(ideal.atoms)
         parts.append((ideal.atoms, ideal.elements, [name] * count, ideal.positions + 40 * place))
     parts.append((["ZN", "O"], ["Zn", "O"], ["ZN", "HOH"], np.array([[5.0, 5, 60], [5, 9, 60]])))
-    component("no name")  # the dictionary is loaded before processes are made
+    find_component("no name")  # the dictionary is loaded before processes are made
     names, elements, residues = (np.concatenate([part[k] for part in parts]) for k in range(3))
     number = np.cumsum(np.concatenate([[True], (residues[1:] != residues[:-1]) | (names[1:] == "N")]))
     made = Structure(np.concatenate([part[3] for part in parts]), names, residues, number, number - 1,

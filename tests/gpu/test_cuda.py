@@ -31,7 +31,7 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
 
     class RecordingSum(maps.Sum):
         def launch(self, job, slab, out, size, stream=None):
-            device.driver().memcpy_htod_async(out, before[slab.start : slab.stop], stream or job.stream)
+            device.cuda_driver().memcpy_htod_async(out, before[slab.start : slab.stop], stream or job.stream)
             super().launch(job, slab, out, size, stream)
 
     monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
@@ -106,15 +106,15 @@ class TestResult:
         addresses = {result.block.address for result in (first, *others)}
         assert len(addresses) == 4
         with gpu:
-            free = device.driver().mem_get_info()[0]
+            free = device.cuda_driver().mem_get_info()[0]
         del first, others
         assert prepared.run(POSITIONS, CHARGES).block.address in addresses
         with gpu:
-            assert device.driver().mem_get_info()[0] >= free
+            assert device.cuda_driver().mem_get_info()[0] >= free
 
 
 def test_the_context_of_a_viewer_stays_current(engine):
-    drv = device.driver()
+    drv = device.cuda_driver()
     viewer = drv.Device(0).make_context()
     try:
         held = drv.mem_alloc(1024)

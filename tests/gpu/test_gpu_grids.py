@@ -10,7 +10,7 @@ from helpers import charges_at
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.frames.density import DensityOptions, plan_density
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.orbitals.evaluate import density_map, orbital_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
@@ -41,7 +41,7 @@ def test_densities_are_those_of_the_cpu(engine, smear, periodic):
     counted = CountedAtoms("charge", "e/A^3", rows, rng.normal(size=len(rows)), None, "")
     results = []
     for name in (engine.name, engine.name, "cpu"):
-        planning = plan_density(structure, Loaded("frames", frames), counted, DensityOptions(
+        planning = plan_density(structure, LoadedFrames("frames", frames), counted, DensityOptions(
             smear=smear, engine=name, boundary="periodic" if periodic else "open"),
             alignment={"group": None, "name": "", "rotate": False}, statistics=("mean", "std"))
         planning = replace(planning, size=5)

@@ -9,7 +9,7 @@ from helpers import definition, random_charges, relative_rms
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Charges, Request
+from vmdpotential.methods import ChargeStatistics, Request
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import METHODS, direct
 
@@ -20,7 +20,7 @@ CASES = [(name, precision) for name in METHODS["cutoff"] for precision in regist
 
 def run(engine, name, lattice, positions, charges, bound, precision="single", cell=None):
     """Return what a registered method gives."""
-    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision)
+    request = Request(lattice, cell, bound, ChargeStatistics.of(positions, charges, cell), precision)
     return registry.get("method", name).plan(request, engine).run(positions, charges)
 
 

@@ -127,12 +127,12 @@ def test_transforms_of_any_shape(engine, shape, real, accuracy):
         address = gpu.upload("nodes", padded)
         transform = fft.Transform(shape, np.dtype(real), gpu.streams()[1][0][0])
         transform.forward(address)
-        device.driver().memcpy_dtoh(padded, address)
+        device.cuda_driver().memcpy_dtoh(padded, address)
         expected = np.fft.rfftn(values.astype(float))
         actual = padded.view(np.result_type(real, np.complex64))
         assert np.sqrt((abs(actual - expected) ** 2).mean() / (abs(expected) ** 2).mean()) < accuracy
         transform.inverse(address)
-        device.driver().memcpy_dtoh(padded, address)
+        device.cuda_driver().memcpy_dtoh(padded, address)
         assert relative_rms(padded[..., :c] / values.size, values) < 2 * accuracy
 
 

@@ -5,10 +5,10 @@ import pytest
 import sums
 from helpers import charges_at, relative_rms
 
-from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.energy import InteractionEnergyPlan
 from vmdpotential.pairs.options import EnergyOptions
 
 pytestmark = pytest.mark.gpu
@@ -22,7 +22,7 @@ def test_fields_are_those_of_the_cpu(engine, boundary, places, salt):
     positions, charges = water_box(36.0 if boundary == "open" else 30.0)  # the exact sum of fewer takes less time
     structure = charges_at(positions, charges + 0.01, sums.CELLS[boundary])
     rows = np.arange(0, len(structure), 3)
-    expected = Places.atoms(rows, list(map(str, rows))) if places == "atoms" else Places.at(
+    expected = FieldSites.atoms(rows, list(map(str, rows))) if places == "atoms" else FieldSites.at(
         positions[rows] + [0.7, -40.0 * (boundary != "open"), 0.1], list(map(str, rows)))
     sources = {"first": np.arange(len(structure)) < 500}
     actual, same, exact = (
@@ -45,7 +45,8 @@ def test_energies_and_forces_are_those_of_the_cpu(engine, boundary):
     a = np.arange(count) < 300
     for b in (~a, np.arange(count) >= 200):  # apart, and with some in both
         actual, expected = (
-            Between(charges_at(positions, charges, cell), terms, a, b, EnergyOptions(cutoff=9.0, engine=name),
+            InteractionEnergyPlan(charges_at(positions, charges, cell), terms, a, b,
+                                  EnergyOptions(cutoff=9.0, engine=name),
                     forces=True).run(positions, cell) for name in (engine.name, "cpu"))
         assert relative_rms(actual.coulomb, expected.coulomb) < 1e-6
         assert relative_rms(actual.lennard_jones, expected.lennard_jones) < 1e-6

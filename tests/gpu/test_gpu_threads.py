@@ -25,7 +25,7 @@ def split_sums():
     box = Box.around(water_box(EDGE)[0])
     return {
         "direct": interaction("coulomb"), "cutoff": interaction("shifted_coulomb", cutoff=9.0),
-        "pme, open": mesh.around(LATTICE, box, 1.0, 6, 4.5), "pme, periodic": mesh.over_cell(CELL, 1.0, 6, 4.5),
+        "pme, open": mesh.mesh_around(LATTICE, box, 1.0, 6, 4.5), "pme, periodic": mesh.over_cell(CELL, 1.0, 6, 4.5),
         "msm, open": levels.make(LATTICE, box, None, radius=8.0, spacing=1.2, order=6),
         "msm, periodic": levels.make(LATTICE, box, CELL, radius=8.0, spacing=1.2, order=6),
     }

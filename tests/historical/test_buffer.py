@@ -8,12 +8,13 @@ import pytest
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions import coulomb, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import buffer, samples
 
 CUTOFF = 9.0
-FIELD = PairPotential((Term("coulomb", reaction_field.INTERACTION.bind(cutoff=CUTOFF, permittivity=0.0), CHARGES),))
+FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=CUTOFF, permittivity=0.0),
+                                CHARGES_RULE),))
 
 
 def ions(charges=(10.0, -10.0, 10.0)):
@@ -84,7 +85,7 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
 
 
 def test_what_makes_no_list_is_refused():
-    endless = PairPotential((Term("coulomb", coulomb.INTERACTION.bind(), CHARGES),))
+    endless = PairPotential((PairTerm("coulomb", coulomb.INTERACTION.bind(), CHARGES_RULE),))
     with pytest.raises(UsageError, match="without a cutoff"):
         buffer.AtomKinds.of(endless, Atoms(np.zeros((1, 3)), {"charge": np.ones(1)}), np.ones(1), 10.0)
     with pytest.raises(UsageError, match="above 0"):
@@ -107,7 +108,7 @@ def test_energy_is_kept_over_a_thousand_steps(engine):
     v -= v.mean(0)
     roots = {"root_a6": np.full(count, np.sqrt(24 * epsilon * sigma**6)),
              "root_a12": np.full(count, np.sqrt(48 * epsilon * sigma**12))}
-    potential = PairPotential((Term("lj", lennard_jones.SWITCHED.bind(cutoff=9.0, switch=7.0), GEOMETRIC),))
+    potential = PairPotential((PairTerm("lj", lennard_jones.SWITCHED.bind(cutoff=9.0, switch=7.0), GEOMETRIC_RULE),))
     cell = Cell.from_parameters(edge, edge, edge)
     masses = np.full(count, mass)
     kinds = buffer.AtomKinds.of(potential, Atoms(x, roots), masses, edge**3, 100.0)

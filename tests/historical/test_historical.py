@@ -124,7 +124,8 @@ def test_cutoff_sums_compile(bound, compensated, tmp_path):
         ("sizeof(ListTask)", task.itemsize),
         *((f"__builtin_offsetof(ListTask, {name})", task.fields[name][1]) for name in task.names)))
     for turn, (name, layout) in enumerate((("largebin", ""), ("smallbin", same))):
-        text = build.source(cutoff.HERE / f"cutoff_{name}.cu", macros, radial.source(bound.scaled(16.0), "float"))
+        text = build.source(cutoff.HERE / f"cutoff_{name}.cu", macros,
+                            radial.radial_source(bound.scaled(16.0), "float"))
         architecture = ARCHITECTURES[(turn + compensated + (bound.cutoff == 9.0)) % 3]
         compile_for_all(text + layout, macros, tmp_path, architectures=(architecture,))
 

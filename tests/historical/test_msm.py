@@ -11,7 +11,7 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
-from vmdpotential.methods import Charges, Request
+from vmdpotential.methods import ChargeStatistics, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import levels, msm
@@ -111,4 +111,4 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
     large = Lattice(np.zeros(3), 1.0, (300, 300, 300))
     with pytest.raises(MemoryPlanError, match="level"):
-        msm.METHOD.plan(Request(large, None, COULOMB, Charges.of(water, charges), error=1e-3), ENGINE)
+        msm.METHOD.plan(Request(large, None, COULOMB, ChargeStatistics.of(water, charges), error=1e-3), ENGINE)

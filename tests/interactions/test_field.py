@@ -10,13 +10,13 @@ from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.coulomb import optimal_splitting
 from vmdpotential.splitting.mesh import over_cell
 
 ENGINE = get_engine("cpu")
 
 
-@pytest.mark.parametrize("bound", [*OURS, EVERYTHING.bind(), optimal(4.0, 1.3, 6)[0].short()],
+@pytest.mark.parametrize("bound", [*OURS, EVERYTHING.bind(), optimal_splitting(4.0, 1.3, 6)[0].short()],
                          ids=lambda b: b.interaction.name)
 def test_derivative_equals_finite_differences(bound):
     r = np.random.default_rng(3).uniform(0.3, (bound.cutoff or 30.0) * 1.2, 400)

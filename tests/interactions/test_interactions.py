@@ -11,7 +11,7 @@ from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity, tracing
-from vmdpotential.interactions.program import evaluate
+from vmdpotential.interactions.program import evaluate_program
 from vmdpotential.interactions.tracing import erfc, exp, less
 from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
 
@@ -95,17 +95,17 @@ def test_program_evaluated_with_numpy_equals_the_function(interaction):
         scaled = bound.scaled(length)
         x = r / length
         values = dict(zip(scaled.program.parameters, scaled.values, strict=True)) | {"r2": x * x, "rinv": 1 / x}
-        np.testing.assert_allclose(evaluate(scaled.program, values) * scaled.factor, bound(r), rtol=1e-12,
+        np.testing.assert_allclose(evaluate_program(scaled.program, values) * scaled.factor, bound(r), rtol=1e-12,
                                    atol=1e-15)
 
 
 def test_functions_that_cannot_be_traced_are_refused():
     with pytest.raises(TypeError, match="branch"):
-        tracing.trace(lambda r2, rinv, p: rinv if less(r2, 4.0) else r2, [])
+        tracing.trace_radial(lambda r2, rinv, p: rinv if less(r2, 4.0) else r2, [])
     with pytest.raises(TypeError, match="powers"):
-        tracing.trace(lambda r2, rinv, p: r2**0.5, [])
+        tracing.trace_radial(lambda r2, rinv, p: r2**0.5, [])
     with pytest.raises(TypeError, match="depend"):
-        tracing.trace(lambda r2, rinv, p: p.a * 2, ["a"])
+        tracing.trace_radial(lambda r2, rinv, p: p.a * 2, ["a"])
 
 
 def test_a_value_used_many_times_is_walked_once():
@@ -115,10 +115,10 @@ def test_a_value_used_many_times_is_walked_once():
             x = x * x * 0.5 + rinv
         return x
 
-    program, _ = tracing.trace(nested, [])
+    program, _ = tracing.trace_radial(nested, [])
     assert len(program.steps) < 250
     values = {"r2": 16.0, "rinv": 0.25}
-    assert evaluate(program, values) == pytest.approx(nested(16.0, 0.25, None))
+    assert evaluate_program(program, values) == pytest.approx(nested(16.0, 0.25, None))
 
 
 #: Where the argument of the function is zero.

@@ -12,30 +12,30 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Interaction, coulomb, ewald, lennard_jones
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.pairs import (
-    CHARGES,
-    GEOMETRIC,
+    CHARGES_RULE,
+    GEOMETRIC_RULE,
     LORENTZ_BERTHELOT,
-    TABLE,
+    TABLE_RULE,
+    CombinationRule,
     PairPotential,
-    Rule,
-    Term,
+    PairTerm,
 )
-from vmdpotential.interactions.program import evaluate_all, run
+from vmdpotential.interactions.program import evaluate_all, run_program
 from vmdpotential.plugins.historical import buckingham
 
 R = np.linspace(0.9, 9.9, 40)
 PAGES = {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
 PAGES |= {name: registry.get("pair", name).bind() for name in registry.available("pair")}
 PAGES |= {"cut_coulomb": coulomb.CUT.bind(), "ewald_polynomial": ewald.polynomial(12.0, 0.26)}
-RULES = {"a": buckingham.RULE, "a6": GEOMETRIC}
+RULES = {"a": buckingham.RULE, "a6": GEOMETRIC_RULE}
 
 
 def of(bound, cutoff=None):
     """Return a page as a pair potential, ended at a cutoff where it has none of its own."""
-    rule = RULES[next(iter(bound.interaction.pair))] if bound.interaction.pair else CHARGES
+    rule = RULES[next(iter(bound.interaction.pair))] if bound.interaction.pair else CHARGES_RULE
     if cutoff and bound.cutoff is None:
         bound = bound.truncated(cutoff)
-    return PairPotential((Term("only", bound, rule),))
+    return PairPotential((PairTerm("only", bound, rule),))
 
 
 def values(potential, r, outputs, parameters, length=1.0, excluded=False):
@@ -85,14 +85,14 @@ def test_slope_is_the_derivative(name):
 def test_a_length_that_is_a_plain_number_is_refused():
     page = Interaction("careless", lambda r2, rinv, p: rinv - r2 / 100.0)
     with pytest.raises(UsageError, match="a length that is not a parameter"):
-        PairPotential((Term("x", page.bind(), CHARGES),)).scaled(length=2.0)
+        PairPotential((PairTerm("x", page.bind(), CHARGES_RULE),)).scaled(length=2.0)
 
 
 def test_a_rule_of_one_of_two_atoms_is_refused():
     """The forces on both would not be opposite."""
-    rule = Rule("sources", {"source": 1}, {}, lambda i, j, pair: {"weight": j.source})
+    rule = CombinationRule("sources", {"source": 1}, {}, lambda i, j, pair: {"weight": j.source})
     with pytest.raises(UsageError, match="source of only one") as caught:
-        PairPotential((Term("x", coulomb.INTERACTION.bind(), rule),)).scaled()
+        PairPotential((PairTerm("x", coulomb.INTERACTION.bind(), rule),)).scaled()
     assert caught.value.parameter == "interaction"
 
 
@@ -106,17 +106,17 @@ def test_rules_make_the_usual_lennard_jones():
     rmin = 2 ** (1 / 6) * sigma
     atoms = {f"{side}.{n}": v[k] for k, side in enumerate("ij")
              for n, v in (("half_rmin", rmin / 2), ("root_depth", np.sqrt(12 * epsilon)))}
-    mixed = values(PairPotential((Term("lj", page, LORENTZ_BERTHELOT),)), R, ("energy",), atoms)[0]
+    mixed = values(PairPotential((PairTerm("lj", page, LORENTZ_BERTHELOT),)), R, ("energy",), atoms)[0]
     np.testing.assert_allclose(mixed, energy(sigma.mean(), np.sqrt(epsilon.prod())), rtol=1e-12)
 
     c6, c12 = 4 * epsilon * sigma**6, 4 * epsilon * sigma**12
     atoms = {f"{side}.{n}": v[k] for k, side in enumerate("ij")
              for n, v in (("root_a6", np.sqrt(6 * c6)), ("root_a12", np.sqrt(12 * c12)))}
-    mixed = values(PairPotential((Term("lj", page, GEOMETRIC),)), R, ("energy",), atoms)[0]
+    mixed = values(PairPotential((PairTerm("lj", page, GEOMETRIC_RULE),)), R, ("energy",), atoms)[0]
     np.testing.assert_allclose(mixed, np.sqrt(c12.prod()) / R**12 - np.sqrt(c6.prod()) / R**6, rtol=1e-12)
 
     table = {"pair.a6": 6 * c6[0], "pair.a12": 12 * c12[0]}
-    mixed = values(PairPotential((Term("lj", page, TABLE),)), R, ("energy",), table)[0]
+    mixed = values(PairPotential((PairTerm("lj", page, TABLE_RULE),)), R, ("energy",), table)[0]
     np.testing.assert_allclose(mixed, energy(sigma[0], epsilon[0]), rtol=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_rules_make_the_usual_lennard_jones():
 def test_ewalds_polynomials_keep_the_forces(beta_cutoff):
     cutoff = 10.0
     beta = beta_cutoff / cutoff
-    potential = PairPotential((Term("coulomb", ewald.polynomial(cutoff, beta), CHARGES),))
+    potential = PairPotential((PairTerm("coulomb", ewald.polynomial(cutoff, beta), CHARGES_RULE),))
     atoms = {"i.charge": 1.0, "j.charge": 1.0}
     for excluded, bare in ((False, special.erfc), (True, lambda x: -special.erf(x))):
         slope, energy = values(potential, R, ("slope", "energy"), atoms, excluded=excluded)
@@ -137,10 +137,10 @@ def test_ewalds_polynomials_keep_the_forces(beta_cutoff):
 
 def test_terms_that_do_not_fit_are_refused():
     with pytest.raises(UsageError, match="needs a6, a12 of a pair, and the rule charges returns none"):
-        Term("lj", lennard_jones.INTERACTION.bind(), CHARGES)
+        PairTerm("lj", lennard_jones.INTERACTION.bind(), CHARGES_RULE)
     with pytest.raises(UsageError, match="need the same cutoff"):
-        PairPotential((Term("a", coulomb.INTERACTION.bind(), CHARGES),
-                       Term("b", lennard_jones.SHIFTED.bind(cutoff=9.0), GEOMETRIC)))
+        PairPotential((PairTerm("a", coulomb.INTERACTION.bind(), CHARGES_RULE),
+                       PairTerm("b", lennard_jones.SHIFTED.bind(cutoff=9.0), GEOMETRIC_RULE)))
 
 
 @pytest.mark.parametrize(("real", "tolerance"), [("float", 2e-5), ("double", 1e-12)])
@@ -154,7 +154,7 @@ def test_c_source_equals_numpy(real, tolerance):
             program = potential.scaled(("slope", "energy"), 2.0, excluded).program
             back_end = CSource(real)
             leaves = [*program.inputs, *program.parameters]
-            steps = run(program, back_end, {leaf: f"in[{k}]" for k, leaf in enumerate(leaves)})
+            steps = run_program(program, back_end, {leaf: f"in[{k}]" for k, leaf in enumerate(leaves)})
             body = "\n".join(back_end.lines)
             results = "".join(f"  out[{k}] = {steps[r]};\n" for k, r in enumerate(program.results))
             function = f"{name}_{int(excluded)}"
@@ -181,7 +181,7 @@ def test_c_source_equals_numpy(real, tolerance):
 
 def test_reaction_field_of_a_conductor_ends_without_force():
     bound = registry.get("interaction", "reaction_field").bind(cutoff=9.0, permittivity=0.0)
-    potential = PairPotential((Term("coulomb", bound, CHARGES),))
+    potential = PairPotential((PairTerm("coulomb", bound, CHARGES_RULE),))
     atoms = {"i.charge": 1.0, "j.charge": 1.0}
     slope, energy = values(potential, np.array([9.0]), ("slope", "energy"), atoms)
     assert abs(slope) < 1e-15

@@ -12,13 +12,23 @@ from vmdpotential.engines.cpu.points.points import at_points
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import compiled
 from vmdpotential.interactions.program import evaluate_all
-from vmdpotential.interactions.tracing import Expression, exp, interpolate, less, linear, maximum, minimum, select, sqrt
+from vmdpotential.interactions.tracing import (
+    Expression,
+    exp,
+    interpolate,
+    less,
+    linear_program,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
 from vmdpotential.kernels.build import build_libraries
-from vmdpotential.kernels.launch import KernelFile, call
+from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 SOURCE = Path(__file__).with_name("radial_functions.cu")
 FUNCTIONS = {f.name: f for f in compiled.built_in() if f.results == compiled.RADIAL}
-TERMS = {f.name: f for f in compiled.built_in() if f.results == compiled.PAIR}
+TERMS = {f.name: f for f in compiled.built_in() if f.results == compiled.PAIR_RESULTS}
 R = np.linspace(0.9, 6.0, 16)
 #: Values of parameters, by the their names; coefficients c3 are 0.1^3.
 VALUES = {"cutoff": 8.0, "debye_length": 7.8, "bulk": 78.4, "rate": 0.0036, "smear": 2.0, "beta": 0.312, "rmin": 3.5,
@@ -46,9 +56,9 @@ def interpret(monkeypatch):
 
 def evaluated(kernel, program, parameters, single, interpreted):
     """Return the two results of a program at R, by its struct or by the interpreter."""
-    made, values = compiled.instructions(program, parameters), np.zeros((2, 16))
-    uniforms = compiled.uniforms(program, parameters)
-    call(kernel["evaluate_function"], 0, 1, uniforms=uniforms, uniform_count=len(uniforms), r=R, i=None, j=None,
+    made, values = compiled.interpreter_instructions(program, parameters), np.zeros((2, 16))
+    uniforms = compiled.uniform_values(program, parameters)
+    call_kernel(kernel["evaluate_function"], 0, 1, uniforms=uniforms, uniform_count=len(uniforms), r=R, i=None, j=None,
          pair=None, values=values, single=single, steps=made.steps, results=made.results,
          number=-1 if interpreted else compiled.number_of(program), constants=made.constants,
          tables=np.pad(made.tables, (0, 8)), step_count=len(made.steps), constant_count=len(made.constants),
@@ -85,9 +95,9 @@ def test_terms_of_pairs(kernel, name, single):
     inputs = values | {"r2": R * R, "rinv": 1 / R} | {
         f"{side}.{n}": sides[side][k] for side, names in term.inputs.items() for k, n in enumerate(names)}
     requested = np.broadcast_arrays(*evaluate_all(term.program, inputs), R)[:2]
-    uniforms = np.append(compiled.uniforms(term.program, [*values.values()]), 0.0)
+    uniforms = np.append(compiled.uniform_values(term.program, [*values.values()]), 0.0)
     result = np.zeros((2, 16))
-    call(kernel["evaluate_pair_term"], 0, 1, uniforms=uniforms, uniform_count=len(uniforms), r=R, **sides,
+    call_kernel(kernel["evaluate_pair_term"], 0, 1, uniforms=uniforms, uniform_count=len(uniforms), r=R, **sides,
          values=result, single=single, steps=None, results=None, number=compiled.number_of(term.program),
          constants=None, tables=None, step_count=0, constant_count=0, register_count=0)
     assert compiled.number_of(term.program) >= 0
@@ -99,7 +109,7 @@ def test_terms_of_pairs(kernel, name, single):
 def test_the_interpreter_has_every_operation(kernel, single):
     r2, rinv, p = Expression("input", "r2"), Expression("input", "rinv"), Expression("param", "p")
     r = r2 * rinv
-    program = linear([select(less(r, 3.0 * p), sqrt(r2 + p), exp(-r)) / (2.0 + r), maximum(minimum(r, p), 1.5)
+    program = linear_program([select(less(r, 3.0 * p), sqrt(r2 + p), exp(-r)) / (2.0 + r), maximum(minimum(r, p), 1.5)
                       - interpolate(r, [Expression("param", f"table{n}") for n in range(8)])],
                      ["p", *(f"table{n}" for n in range(8))])
     parameters = [1.1, *(n**2 for n in range(8))]

@@ -18,7 +18,7 @@ from structure_files import AMBER, MDA, SMALL, TOOLS, small_cif
 from vmdpotential import read_map, read_structure
 from vmdpotential.errors import InputError, MemoryPlanError, one_line
 from vmdpotential.io import read_topology
-from vmdpotential.io.files.numbers import real, reals, residue_number, whole
+from vmdpotential.io.files.numbers import parse_real, parse_reals, parse_whole, residue_number
 from vmdpotential.io.trajectories.frames import Trajectory
 
 # ---- text that is unusual ------------------------------------------------------------------------------
@@ -78,14 +78,14 @@ def test_a_cell_behind_the_atoms_of_an_mmcif_file(tmp_path):
 
 @pytest.mark.parametrize("bad", ["1_0", "²", "١", "", "1.0", "1\xa0", "9" * 19, "0x10", "--1"])
 def test_what_is_no_number(bad):
-    assert [whole(good) for good in ("-5", "+7", "007", " 12 ", "9" * 18)] == [-5, 7, 7, 12, int("9" * 18)]
+    assert [parse_whole(good) for good in ("-5", "+7", "007", " 12 ", "9" * 18)] == [-5, 7, 7, 12, int("9" * 18)]
     with pytest.raises(ValueError):
-        whole(bad)
+        parse_whole(bad)
     if bad not in ("1.0", "9" * 19):
         with pytest.raises(ValueError):
-            real(bad)
+            parse_real(bad)
         with pytest.raises(ValueError):
-            reals(["1", bad])
+            parse_reals(["1", bad])
     with pytest.raises(ValueError):
         residue_number("2147483648")
 

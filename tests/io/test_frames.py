@@ -14,7 +14,7 @@ from written_frames import write_frames
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.mdanalysis import read_frame
-from vmdpotential.io.trajectories.frames import Frame, Loaded, Trajectory, ahead, parse_frames, periodic_cell
+from vmdpotential.io.trajectories.frames import Frame, LoadedFrames, Trajectory, parse_frames, periodic_cell, read_ahead
 from vmdpotential.molecule.cell import Cell
 
 MDA = pytest.importorskip("MDAnalysis")
@@ -145,7 +145,7 @@ def test_frames_of_a_part_are_not_beyond_the_end(caplog, tmp_path, step):
     """The end of a range with a step may be after the last frame."""
     path = write_frames(tmp_path / "frames.dcd", np.arange(99.0).reshape(11, 3, 3), CELL)
     frames = Trajectory(path, 3, slice(None, None, step))
-    held = Loaded("frames", [(np.zeros((3, 3)), None)] * 11, slice(None, None, step))
+    held = LoadedFrames("frames", [(np.zeros((3, 3)), None)] * 11, slice(None, None, step))
     with caplog.at_level(logging.WARNING):
         for every in (frames, held):
             numbers = every.numbers()
@@ -183,7 +183,7 @@ def test_what_goes_wrong_ahead_is_told_where_frames_are_taken():
         yield Frame(1, np.zeros((1, 3)), None)
         raise InputError("the third is broken")
 
-    taken = ahead(frames())
+    taken = read_ahead(frames())
     assert [next(taken).number, next(taken).number] == [0, 1]
     with pytest.raises(InputError, match="third"):
         next(taken)

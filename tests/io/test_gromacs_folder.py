@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_topology
 from vmdpotential.io.topologies import gromacs_folder
-from vmdpotential.molecule.elements import fill
+from vmdpotential.molecule.elements import fill_elements
 
 INSTALLED = Path("/usr/share/gromacs/top")
 
@@ -103,7 +103,7 @@ def test_force_field_of_an_installed_gromacs(tmp_path: Path) -> None:
     path = tmp_path / "system.top"
     path.write_text('#include "amber99sb-ildn.ff/forcefield.itp"\n#include "amber99sb-ildn.ff/tip3p.itp"\n'
                     '#include "amber99sb-ildn.ff/ions.itp"\n[ system ]\nsalt\n[ molecules ]\nSOL 2\nNA 1\nCL 1\n')
-    result = fill(read_topology(path))
+    result = fill_elements(read_topology(path))
     assert result.elements[-2:].tolist() == ["Na", "Cl"]
     assert_allclose(result.charges, [-0.834, 0.417, 0.417] * 2 + [1, -1], rtol=1e-7)
     assert result.topology.types[-2:].tolist() == ["Na", "Cl"]

@@ -56,7 +56,7 @@ def test_many_blocks(tmp_path, suffix):
     """More values than are formatted at once, and a last line that is not full."""
     grid = writable(suffix, shape=(41, 53, 71))
     steps = []
-    with progress.listening(lambda label, fraction: steps.append(fraction)):
+    with progress.listen_to_progress(lambda label, fraction: steps.append(fraction)):
         write_map(grid, tmp_path / f"map{suffix}")
         back = read_map(tmp_path / f"map{suffix}")
     np.testing.assert_allclose(back.values, grid.values, rtol=DIGITS.get(suffix, 0))

@@ -158,7 +158,7 @@ def test_parts_of_a_stored_map(tmp_path, monkeypatch, small_levels, suffix):
         np.testing.assert_array_equal(part.lattice.origin, expected.lattice.origin)
         np.testing.assert_array_equal(part.lattice.spacing, expected.lattice.spacing)
         assert part.provenance == grid.provenance
-    monkeypatch.setattr(stored, "WINDOW", 3000)  # many windows
+    monkeypatch.setattr(stored, "WINDOW_NODES", 3000)  # many windows
     points = np.random.default_rng(1).uniform(grid.lattice.origin - 1, grid.lattice.last + 1, (300, 3))
     np.testing.assert_allclose(actual.sample(points), grid.sample(points), rtol=1e-9, atol=1e-9)
     assert np.isnan(actual.sample(points)).any()
@@ -177,7 +177,7 @@ def test_a_slice_reads_what_its_plane_needs(tmp_path, monkeypatch):
     grid = make(shape=(64, 64, 160), spacing=0.5, origin=(0, 0, 0))
     write_map(grid, tmp_path / "m.zarr")
     read = []
-    monkeypatch.setattr(stored, "WINDOW", 1000)
+    monkeypatch.setattr(stored, "WINDOW_NODES", 1000)
     monkeypatch.setattr(maps, "open_map", partial(open_map, whole=0))
     window = StoredGrid._window
 
@@ -257,7 +257,7 @@ def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):
     cell = tuple(Cell.from_parameters(20, 20, 30, 90, 90, 60).vectors.ravel().tolist())
     grid = make(shape=(60, 40, 70), spacing=(0.5, 0.5, 0.5), provenance=replace(PROVENANCE, cell=cell))
     write_map(grid, tmp_path / "m.zarr")
-    monkeypatch.setattr(stored, "WINDOW", 16 * 60 * 40)
+    monkeypatch.setattr(stored, "WINDOW_NODES", 16 * 60 * 40)
     result = open_map(tmp_path / "m.zarr", 0)
     assert len(list(result.slabs())) == 5
     for axis in (0, 2):

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 
 from vmdpotential import memory, potential_at, progress, read_map, read_structure
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError, shortened
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError, shorten_text
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files.cellfile import parse_cell, read_cell
 from vmdpotential.io.topologies import charmm, gromacs_folder, ion_parameters
@@ -24,7 +24,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.distances import count_distances
 from vmdpotential.pairs.rdf import PairHistogram
-from vmdpotential.splitting.coulomb import PER_RADIUS, optimal
+from vmdpotential.splitting.coulomb import PER_RADIUS, optimal_splitting
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.units import coulomb_constant
 
@@ -156,9 +156,9 @@ def test_a_long_path_and_a_long_reason_are_shortened_in_the_middle(tmp_path, cap
         assert ("; give three lengths instead, such as --cell 60,60,80" if "--cell" in words else "; check its name"
                 ) in error
         assert len(error) < 300
-    assert shortened("0123456789", 9) == "012...789"
-    assert shortened("0123456789", 9, 5) == "0...56789"
-    assert shortened("0123456789", 10) == "0123456789"
+    assert shorten_text("0123456789", 9) == "012...789"
+    assert shorten_text("0123456789", 9, 5) == "0...56789"
+    assert shorten_text("0123456789", 10) == "0123456789"
 
 
 def test_a_limit_of_the_process_is_named(monkeypatch):
@@ -202,7 +202,7 @@ def test_a_system_that_openmm_has_no_memory_for(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("radius", "mesh", "order"), [(40.0, 6.25, 8), (4.0, 1.0, 4)])
 def test_the_transform_far_out_is_that_of_quadrature(radius, mesh, order):
-    splitting, _ = optimal(radius, mesh, order)
+    splitting, _ = optimal_splitting(radius, mesh, order)
     count = 100_000
     table = splitting.window_table(PER_RADIUS * splitting.radius, count)
     chosen = np.r_[65_500:65_600, count - 50 : count]  # on both sides of where another way begins
@@ -236,7 +236,7 @@ def test_distances_over_many_images_are_in_parts(monkeypatch):
     engine, cell = get_engine("cpu"), Cell.from_parameters(5, 5, 5)
     whole = count_distances(engine, positions, None, cell, 60.0, 30)
     monkeypatch.setattr("vmdpotential.pairs.distances.PART", 2e5)
-    with progress.listening(lambda label, fraction: said.append(fraction)):
+    with progress.listen_to_progress(lambda label, fraction: said.append(fraction)):
         assert (count_distances(engine, positions, None, cell, 60.0, 30) == whole).all()
         assert (count_distances(engine, positions, positions[:7], cell, 60.0, 30)
                 >= count_distances(engine, positions, positions[:6], cell, 60.0, 30)).all()

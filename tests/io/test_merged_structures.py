@@ -14,7 +14,7 @@ from vmdpotential.errors import InputError
 
 
 def test_charges_of_a_tpr_land_on_the_atoms_they_belong_to(tpr):
-    structure = io.merge(io.read_structure(MDA / "adk_oplsaa.pdb"), tpr)
+    structure = io.merge_topology(io.read_structure(MDA / "adk_oplsaa.pdb"), tpr)
     assert abs(structure.net_charge) < 1e-3
     waters = structure.residue_names == "SOL"
     per_name = {name: set(np.round(structure.charges[waters & (structure.atom_names == name)], 3).tolist())
@@ -80,11 +80,11 @@ def test_harmless_names_are_accepted():
     psf = structure_of(np.zeros((7, 3)), **atoms, sources=("a.psf",), segment_ids=["P"] * 7, charges=np.arange(7.0),
                        atom_names=["N", "HB1", "HB3", "C1", "OH2", "H1", "H2"],
                        residue_names=["HSD"] * 4 + ["TIP3"] * 3)  # fmt: skip
-    both = io.merge(pdb, psf)
+    both = io.merge_topology(pdb, psf)
     assert both.atom_names.tolist() == psf.atom_names.tolist()
     assert both.charges.tolist() == psf.charges.tolist()
     assert (set(both.chain_ids), set(both.segment_ids)) == ({"A"}, {"P"})
     np.testing.assert_array_equal(both.positions, pdb.positions)
     assert both.sources == ("a.pdb", "a.psf")
     with pytest.raises(InputError, match="atom 5 is SOL1:OW in the first and TIP31:H1 in the second"):
-        io.merge(pdb, replace(psf, atom_names=np.array(["N", "HB1", "HB3", "C1", "H1", "OH2", "H2"])))
+        io.merge_topology(pdb, replace(psf, atom_names=np.array(["N", "HB1", "HB3", "C1", "H1", "OH2", "H2"])))

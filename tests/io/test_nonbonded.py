@@ -13,7 +13,7 @@ from openmm import app
 from openmm_pairs import COULOMB, check_energy, check_plain, energy, places
 from structure_files import AMBER, MDA, TOOLS
 
-from vmdpotential.errors import InputError, listed
+from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io import read_structure, read_topology
 from vmdpotential.io.topologies import tpr_nonbonded
 from vmdpotential.io.topologies.forcefield import nonbonded
@@ -225,6 +225,6 @@ def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
 
 
 def test_long_lists_are_cut():
-    assert listed(["a", "b\n"], 20) == "a, b\\n"
-    assert listed(map(str, range(100)), 12) == "0, 1, 2, 3 and 96 more"
-    assert listed(["x" * 50], 10) == "xxxx...xxx"
+    assert listed_words(["a", "b\n"], 20) == "a, b\\n"
+    assert listed_words(map(str, range(100)), 12) == "0, 1, 2, 3 and 96 more"
+    assert listed_words(["x" * 50], 10) == "xxxx...xxx"

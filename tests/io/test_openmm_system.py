@@ -13,7 +13,7 @@ from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
-from vmdpotential.preparation.charged import charged
+from vmdpotential.preparation.charged import charge_structure
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +43,15 @@ def test_charges_are_those_of_the_particles(made, capsys):
     structure = read_structure(folder / "system.pdb")
     force = next(force for force in system.getForces() if isinstance(force, openmm.NonbondedForce))
     expected = [force.getParticleParameters(n)[0]._value for n in range(len(structure))]
-    actual, report = charged(structure, "auto", "auto", [folder / "system.xml"])
+    actual, report = charge_structure(structure, "auto", "auto", [folder / "system.xml"])
     waters = (structure.residue_count - 2)
     assert np.array_equal(actual.charges, expected)
     assert str(report) == f"charges from the OpenMM System system.xml, {waters} virtual sites; net charge 0 e"
     # those of a viewer's selection are found among all
     chosen = np.arange(3, 9)
     part = replace(structure.take(chosen), whole=structure, whole_rows=chosen)
-    assert np.array_equal(charged(part, "auto", "auto", [folder / "system.xml"])[0].charges, actual.charges[chosen])
+    assert np.array_equal(charge_structure(part, "auto", "auto", [folder / "system.xml"])[0].charges,
+                          actual.charges[chosen])
     assert main(["energy", str(folder / "system.pdb"), "--charges", str(folder / "system.xml"), "--parameters",
                  str(folder / "system.xml"), "--between", "all", "all", "--cutoff", "7", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -90,7 +91,7 @@ def test_systems_that_do_not_fit_are_refused_in_a_line(made, tmp_path):
         path = tmp_path / "system.xml"
         path.write_text(written)
         with pytest.raises(kind, match=said) as caught:
-            charged(atoms, "auto", "auto", [path, *others])
+            charge_structure(atoms, "auto", "auto", [path, *others])
         assert "\n" not in str(caught.value)
 
     refused(structure.take(~sites), text, rf"{len(structure)} particles, {waters} of them virtual")

@@ -20,7 +20,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import mdanalysis, read_structure
 from vmdpotential.io.structures.amber_coordinates import netcdf_frames, read_netcdf_frame
 from vmdpotential.io.trajectories import dcd
-from vmdpotential.io.trajectories.frames import Trajectory, opened
+from vmdpotential.io.trajectories.frames import Trajectory, open_frames
 
 FILES = Path(pytest.importorskip("MDAnalysisTests").__file__).parent / "data"
 
@@ -94,11 +94,11 @@ def test_a_chosen_model_is_used_without_a_word_on_the_first(tmp_path, caplog):
 
 def test_a_dcd_that_ends_within_a_frame_is_told_of(tmp_path, caplog):
     for name in ("tip125_tric_C36", "adk_dims2", "coordinates/test"):  # whole ones, also by an odd header
-        opened(FILES / f"{name}.dcd", {"a": 3341, "t": 375, "c": 5}[name[0]], None)
+        open_frames(FILES / f"{name}.dcd", {"a": 3341, "t": 375, "c": 5}[name[0]], None)
     assert not caplog.records
     path = tmp_path / "cut.dcd"
     path.write_bytes((FILES / "tip125_tric_C36.dcd").read_bytes()[:-1000])
-    assert opened(path, 375, None).numbers() == range(9)
+    assert open_frames(path, 375, None).numbers() == range(9)
     assert "cut.dcd: ends within a frame" in caplog.text
 
 
@@ -119,14 +119,14 @@ def test_files_that_cannot_be_opened_print_nothing(tmp_path, monkeypatch, name):
 
 def test_a_topology_takes_the_first_frame():
     names, frames = FILES / "tip125_tric_C36.psf", FILES / "tip125_tric_C36.dcd"
-    result = structures.read(names, None, trajectory=frames)
+    result = structures.read_source(names, None, trajectory=frames)
     first = next(iter(Trajectory(frames, 375)))
     np.testing.assert_array_equal(result.positions, first.positions)
     assert result.cell.parameters == pytest.approx(first.cell.parameters)
     assert result.charges is not None
     assert result.where == str(frames)
     with pytest.raises(InputError, match="a topology has no coordinates"):
-        structures.read(names, None)
+        structures.read_source(names, None)
 
 
 def test_numbers_that_are_none_are_those_of_a_frame(tmp_path):

@@ -120,7 +120,7 @@ def test_an_interrupted_write_leaves_the_old_map(tmp_path):
         def interrupt(label, fraction):
             raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt), progress.listening(interrupt):
+        with pytest.raises(KeyboardInterrupt), progress.listen_to_progress(interrupt):
             write_map(make(), path, force=True)
         np.testing.assert_array_equal(read_map(path).values, old.values)
     assert sorted(os.listdir(tmp_path)) == ["m.cmap", "m.zarr"]

@@ -17,11 +17,11 @@ from openmm import app, unit
 
 from vmdpotential import io
 from vmdpotential.ions import place_ions
-from vmdpotential.ions.counts import Species
+from vmdpotential.ions.counts import IonSpecies
 from vmdpotential.ions.edit import name_ion
 from vmdpotential.ions.salts import Salt, plan_mixture
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.structure import Structure, Topology
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
@@ -84,7 +84,7 @@ def test_tleap_has_the_amber_names_of_ions(charmm: Structure) -> None:
             library[symbol, round(float(atoms[0].get("charge")))] = residue.get("name"), atoms[0].get("name")
     known = {("Na", 1): "Na+", ("K", 1): "K+", ("Cl", -1): "Cl-"}
     tested = 0
-    for name, ion in IONS.items():
+    for name, ion in ION_RESIDUES.items():
         names = name_ion(charmm, name, "cation", "amber")
         if (ion.element, ion.charge) in known:
             assert names[:2] == (known[ion.element, ion.charge],) * 2
@@ -142,7 +142,7 @@ def test_psf_has_charmms_names_and_types_for_its_parameters(charmm: Structure, t
 
 
 def test_ions_that_are_there_are_counted_by_any_name() -> None:
-    sodium, potassium, chloride = Species("SOD", 1), Species("POT", 1), Species("CLA", -1)
+    sodium, potassium, chloride = IonSpecies("SOD", 1), IonSpecies("POT", 1), IonSpecies("CLA", -1)
     salts = [Salt("NaCl", sodium, chloride, 0.5), Salt("KCl", potassium, chloride, 0.5)]
     complete = plan_mixture(0, 10_000, salts, sodium, chloride, concentration=0.15,
                             existing=[(sodium, 25), (potassium, 13), (chloride, 27)])

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.ions.counts import Species, parse_list, plan_counts, water_molarity
+from vmdpotential.ions.counts import IonSpecies, parse_list, plan_counts, water_molarity
 
-SOD, CLA, MG, SO4 = Species("SOD", 1), Species("CLA", -1), Species("MG", 2), Species("SO4", -2)
+SOD, CLA, MG, SO4 = IonSpecies("SOD", 1), IonSpecies("CLA", -1), IonSpecies("MG", 2), IonSpecies("SO4", -2)
 
 
 def numbers(*arguments, **options):

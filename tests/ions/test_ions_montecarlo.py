@@ -14,14 +14,14 @@ from vmdpotential import memory, place_ions
 from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import Species
+from vmdpotential.ions.counts import IonSpecies
 from vmdpotential.ions.montecarlo import Metropolis
 from vmdpotential.ions.moves import FreeSites
-from vmdpotential.ions.sites import Candidates, Surroundings
+from vmdpotential.ions.sites import CandidateSites, Surroundings
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
-SOD, CLA, MG, BIG = Species("SOD", 1), Species("CLA", -1), Species("MG", 2), Species("TMA", 1, 2.0)
+SOD, CLA, MG, BIG = IonSpecies("SOD", 1), IonSpecies("CLA", -1), IonSpecies("MG", 2), IonSpecies("TMA", 1, 2.0)
 FACTOR = coulomb_constant("kT/e", 298.15, 78.5)
 
 
@@ -171,7 +171,8 @@ def test_compiled_steps_are_the_plain_ones(species, monkeypatch):
     random = np.random.default_rng(8)
     cell = Cell.from_parameters(20, 24, 22, 70, 80, 65)
     around = Surroundings(random.uniform(0, 20, (8, 3)), random.normal(0, 0.3, 8), np.zeros((0, 3)), np.zeros(0), cell)
-    candidates = Candidates(random.uniform(-5, 25, (150, 3)), [(ion, 1) for ion in species], around, get_engine("cpu"),
+    candidates = CandidateSites(random.uniform(-5, 25, (150, 3)), [(ion, 1) for ion in species], around,
+                                get_engine("cpu"),
                             2.5, 5.0)
     sizes = np.array([candidates.radii.index(ion.radius) for ion in species])
 

@@ -8,10 +8,10 @@ import pytest
 
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import Species, plan_counts
-from vmdpotential.ions.salts import Salt, apportion, find_salt, neutralising, parse_salt, plan_mixture
+from vmdpotential.ions.counts import IonSpecies, plan_counts
+from vmdpotential.ions.salts import Salt, apportion, find_salt, neutralising_ions, parse_salt, plan_mixture
 
-SOD, POT, MG, CLA = Species("SOD", 1), Species("POT", 1), Species("MG", 2), Species("CLA", -1)
+SOD, POT, MG, CLA = IonSpecies("SOD", 1), IonSpecies("POT", 1), IonSpecies("MG", 2), IonSpecies("CLA", -1)
 MIXTURE = [Salt("NaCl", SOD, CLA, 0.7), Salt("KCl", POT, CLA, 0.2), Salt("MgCl2", MG, CLA, 0.1)]
 
 
@@ -43,7 +43,7 @@ def test_ions_that_are_there_count_kind_by_kind_and_the_sum_is_always_neutral():
     assert numbers(mixture(-4, existing=[(SOD, 4), (CLA, 1)])) == {"SOD": 22, "POT": 5, "MG": 3, "CLA": 29}
     assert numbers(mixture(-4, existing=[(SOD, 4), (CLA, 1)], count_existing=False)) == numbers(mixture(-4))
     for charge in range(-20, 21, 5):
-        for there in ([(POT, 40)], [(MG, 9), (CLA, 60)], [(Species("ZN2", 2), 3)], [(SOD, 2), (SOD, 3)]):
+        for there in ([(POT, 40)], [(MG, 9), (CLA, 60)], [(IonSpecies("ZN2", 2), 3)], [(SOD, 2), (SOD, 3)]):
             for neutralize in (True, False):
                 result = mixture(charge, existing=there, neutralize=neutralize)
                 assert result.added_charge == (-charge if neutralize else 0)
@@ -73,9 +73,9 @@ def test_formulas_are_neutral_and_tell_the_ion():
     for wrong in ("NaCl2", "nacl", "NH4Cl", "NaK", ""):
         with pytest.raises(UsageError, match="not a neutral formula"):
             find_salt(wrong, {})
-    assert neutralising(MIXTURE) == (SOD, CLA)
-    assert neutralising(MIXTURE[1:]) == (POT, CLA)
-    assert neutralising(MIXTURE[2:]) == (MG, CLA)
+    assert neutralising_ions(MIXTURE) == (SOD, CLA)
+    assert neutralising_ions(MIXTURE[1:]) == (POT, CLA)
+    assert neutralising_ions(MIXTURE[2:]) == (MG, CLA)
 
 
 def test_texts_of_mixtures():

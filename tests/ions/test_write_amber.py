@@ -20,8 +20,8 @@ from scipy.io import netcdf_file
 from vmdpotential import io
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.structures.amber_coordinates import VELOCITY, read_coordinates
-from vmdpotential.io.topologies.ion_parameters import attached
+from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT, read_coordinates
+from vmdpotential.io.topologies.ion_parameters import with_ion_parameters
 from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_water
@@ -84,7 +84,7 @@ def ionized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Structure, Struct
     folder = tmp_path_factory.mktemp("amber")
     structure = io.read_structure(COORDINATES, TOP)
     placed = place_ions(structure, concentration=0.3, site="random", seed=1, engine="cpu")
-    io.write_structures(attached(placed.structure, [TIP3P]), [folder / "ions.prmtop", folder / "ions.rst7"])
+    io.write_structures(with_ion_parameters(placed.structure, [TIP3P]), [folder / "ions.prmtop", folder / "ions.rst7"])
     return structure, placed.structure, folder
 
 
@@ -138,7 +138,7 @@ def test_ions_have_the_parameters_of_the_file_that_was_named(ionized: tuple[Stru
     frcmod.write_text(FRCMOD)
     for number, file in enumerate((frcmod, folder / "ions.prmtop")):
         path = tmp_path / f"{number}.prmtop"
-        io.write_structure(attached(after, [file]), path)
+        io.write_structure(with_ion_parameters(after, [file]), path)
         other = parmed.load_file(str(path))
         for section in ("LENNARD_JONES_ACOEF", "LENNARD_JONES_BCOEF"):
             assert_allclose(other.parm_data[section], parm.parm_data[section], rtol=2e-6)
@@ -244,7 +244,7 @@ def restart(path: Path, positions: np.ndarray, velocities: np.ndarray, scale: fl
             variable.scale_factor = scale
 
 
-@pytest.mark.parametrize("scale", [VELOCITY, None])
+@pytest.mark.parametrize("scale", [VELOCITY_UNIT, None])
 def test_a_netcdf_restart_goes_on_as_text(scale: float | None, tmp_path: Path) -> None:
     positions, _ = read_coordinates(COORDINATES)
     velocities = np.random.default_rng(1).normal(0, 5, positions.shape)
@@ -260,7 +260,7 @@ def test_velocities_that_are_none_are_left_out(tmp_path: Path, caplog: pytest.Lo
     positions, _ = read_coordinates(COORDINATES)
     velocities = np.zeros_like(positions)
     velocities[3] = np.nan
-    restart(tmp_path / "a.ncrst", positions, velocities, VELOCITY)
+    restart(tmp_path / "a.ncrst", positions, velocities, VELOCITY_UNIT)
     assert io.read_structure(tmp_path / "a.ncrst", TOP).velocities is None
     assert "not all atoms have velocities" in caplog.text
 

@@ -168,7 +168,7 @@ def test_waiting_ends(place, monkeypatch):
     monkeypatch.setattr(cache, "_locked", lambda *_: False)
     monkeypatch.setattr(cache, "PATIENCE", 0.2)
     reports = []
-    with progress.listening(lambda *report: reports.append(report)), cache.locked("entry"):
+    with progress.listen_to_progress(lambda *report: reports.append(report)), cache.locked("entry"):
         pass
     assert set(reports) == {(progress.COMPILING, 0.0)}
 
@@ -185,7 +185,7 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
     compiler = SimpleNamespace(compile=compile_, get_nvcc_version=lambda nvcc: "release 12")
     driver = SimpleNamespace(module_from_buffer=bytes.decode, CompileError=type("CompileError", (Exception,), {}))
     monkeypatch.setattr(device, "compiler", lambda: compiler)
-    monkeypatch.setattr(device, "driver", lambda: driver)
+    monkeypatch.setattr(device, "cuda_driver", lambda: driver)
 
     def load(capability=(9, 0)):
         with progress.clock() as clock:
@@ -211,7 +211,7 @@ def test_a_thread_that_waits_for_another_process_keeps_no_other_thread_waiting(t
     waiting, passed = threading.Event(), threading.Event()
 
     def wait():
-        with progress.listening(lambda *_: waiting.set()), cache.locked("held"):
+        with progress.listen_to_progress(lambda *_: waiting.set()), cache.locked("held"):
             assert passed.is_set()
 
     thread = threading.Thread(target=wait, daemon=True)

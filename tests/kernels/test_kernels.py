@@ -80,7 +80,7 @@ def test_kernels_of_another_package_run_on_all_threads(own, count, monkeypatch):
     for number in (1, 3):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", str(number))
         values["sums"][:] = 0
-        launch.launch(own["add_rows"], count, "rows", 7, **values)
+        launch.launch_kernel(own["add_rows"], count, "rows", 7, **values)
         np.testing.assert_allclose(values["sums"], expected, rtol=1e-12)
 
 
@@ -102,7 +102,7 @@ def test_threads_of_a_team_meet(own, workers):
 ])
 def test_arguments_are_checked_against_the_source(own, change, word):
     with pytest.raises(TypeError, match=word):
-        launch.launch(own["add_rows"], 5, "rows", **rows(5) | change)
+        launch.launch_kernel(own["add_rows"], 5, "rows", **rows(5) | change)
 
 
 @pytest.mark.parametrize("scale", [(2.0, 3), [2, 3.5], np.float64([2, 3]), 4, np.float32(5), np.array(6)])
@@ -183,7 +183,7 @@ def test_a_failing_compiler_is_reported_and_leaves_nothing(tmp_path, source, com
 
 def test_every_struct_of_this_package_can_be_read_and_has_the_compilers_size(tmp_path):
     """Python's layout of arguments is that of the compiler."""
-    for path in build.find_sources(build.HEADERS.parent):
+    for path in build.find_sources(build.HEADER_FOLDER.parent):
         arguments = KernelFile(path).arguments
         if not arguments:
             continue
@@ -193,7 +193,7 @@ def test_every_struct_of_this_package_can_be_read_and_has_the_compilers_size(tmp
                          for kernel, each in arguments.items())
         checked = tmp_path / path.name
         checked.write_text(text.replace("#endif", "", 0) + "\n#ifndef __CUDACC__\n" + checks + "#endif\n")
-        subprocess.run([*build.find_compiler(), *build.OPTIONS, f"-I{build.HEADERS}", "-fsyntax-only", checked],
+        subprocess.run([*build.find_compiler(), *build.OPTIONS, f"-I{build.HEADER_FOLDER}", "-fsyntax-only", checked],
                        check=True)
 
 

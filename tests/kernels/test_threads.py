@@ -45,7 +45,8 @@ def test_what_tasks_report_comes_from_the_caller(monkeypatch):
         times.append(threading.current_thread())
 
     with progress.clock() as clock, \
-            progress.listening(lambda label, fraction: heard.append((label, fraction, threading.current_thread()))):
+            progress.listen_to_progress(lambda label,
+                                        fraction: heard.append((label, fraction, threading.current_thread()))):
         threads.run(task, 2, "work")
     assert {thread for _, _, thread in heard} == {threading.current_thread()}
     assert len(times) == len(set(times)) == 2

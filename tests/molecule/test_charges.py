@@ -23,7 +23,7 @@ from structure_files import MDA, OPENMM, TOOLS, of_universe, universe
 from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.molecule import templates
 from vmdpotential.molecule.charges import assign_charges, charges_and_report
-from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.structure import Structure
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:MDAnalysis", "ignore::PendingDeprecationWarning")
@@ -185,13 +185,13 @@ def test_ions_have_the_charges_of_both_force_fields() -> None:
     for file in ("amber14/tip3p.xml", "charmm36/water.xml"):
         for residue in ET.parse(OPENMM / file).getroot().iterfind("Residues/Residue"):
             name, atoms = residue.get("name", ""), residue.findall("Atom")
-            if len(atoms) == 1 and name in IONS:
-                assert IONS[name].charge == float(atoms[0].get("charge", "nan")), name
+            if len(atoms) == 1 and name in ION_RESIDUES:
+                assert ION_RESIDUES[name].charge == float(atoms[0].get("charge", "nan")), name
                 compared += 1
     assert compared > 40
     for name in ("Na+", "Cl-", "SOD", "CLA", "NA", "CL", "MG2+", "ZN", "CAL", "K+"):
         structure = Structure(np.zeros((1, 3)), [name], [name], [1], [0])
-        assert assign_charges(structure).net_charge == IONS[name.upper()].charge
+        assert assign_charges(structure).net_charge == ION_RESIDUES[name.upper()].charge
 
 
 @pytest.mark.slow

@@ -45,9 +45,10 @@ LAST = {
 )
 def test_conventions_of_names(residues: tuple[str, ...], names: dict[str, str], force_field: str) -> None:
     results = [
-        templates.library(force_field).match(residue, atoms.split()) for residue in residues for atoms in names.values()
+        templates.template_library(force_field).match(residue,
+                                                      atoms.split()) for residue in residues for atoms in names.values()
     ]
-    assert all(isinstance(match, templates.Match) for match in results)
+    assert all(isinstance(match, templates.TemplateMatch) for match in results)
     assert len({(match.label, match.charges) for match in results}) == 1
     assert {match.own_names for match in results} == {True, False}
 

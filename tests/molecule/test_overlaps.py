@@ -15,7 +15,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.frontend import cli
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
-from vmdpotential.preparation.charged import charged
+from vmdpotential.preparation.charged import charge_structure
 
 
 @pytest.mark.parametrize("command", [
@@ -47,7 +47,7 @@ def test_atoms_at_the_same_place_are_reported(caplog):
     positions = structure.positions.copy()
     positions[100] = positions[7]
     made = replace(structure, positions=positions)
-    charged(replace(made, charges=np.zeros(len(made))), "auto", "auto")
+    charge_structure(replace(made, charges=np.zeros(len(made))), "auto", "auto")
     assert "1 atoms" in caplog.text
     assert "atom 101 " in caplog.text
 
@@ -57,7 +57,7 @@ def test_atoms_that_a_residue_lists_twice_are_left_out_and_not_said_to_count(tmp
     text = (Path(__file__).parents[1] / "data" / "caps_amber_heavy.pdb").read_text().splitlines(keepends=True)
     path = tmp_path / "twice.pdb"
     path.write_text("".join([*text[:14], *text[11:]]))  # three atoms of the lysine
-    made, report = charged(io.read_structure(path), "auto", "auto", prepare="auto")
+    made, report = charge_structure(io.read_structure(path), "auto", "auto", prepare="auto")
     assert "twice" in report.prepared
     assert (made.atom_names == "CG").sum() == 1
     assert made.net_charge == pytest.approx(1, abs=1e-4)

@@ -20,7 +20,7 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.templates import library
+from vmdpotential.molecule.templates import template_library
 from vmdpotential.molecule.user_charges import ResidueCharges
 
 LYSOZYME = TOOLS / "T4-lysozyme-L99A-implicit"  # with p-xylene, TMP
@@ -90,7 +90,7 @@ def test_files_of_others() -> None:
         assert_allclose([residue.charges[name] for name in own.names], own.charges, atol=1e-6)
     force_field = {residue.residue: residue.charges for residue in
                    read_residue_charges(Path(app.__file__).parent / "data" / "amber14" / "protein.ff14SB.xml")}
-    ours = next(template for template in library("amber14").templates("TRP"))
+    ours = next(template for template in template_library("amber14").templates("TRP"))
     assert force_field["TRP"] == ours.charges
     universe = MDAnalysis.Universe(str(MDA / "mol2" / "Molecule.mol2"))
     (residue,) = read_residue_charges(MDA / "mol2" / "Molecule.mol2")

@@ -16,7 +16,7 @@ from openmm import app
 from vmdpotential import place_ions
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule import selection as kinds
-from vmdpotential.molecule.names import named, unique_names
+from vmdpotential.molecule.names import in_table, unique_names
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 
@@ -125,7 +125,7 @@ def test_unique_names(names: NDArray[np.str_]) -> None:
     unique, inverse = unique_names(names)
     assert sorted(unique) == sorted(set(names.tolist()))
     np.testing.assert_array_equal(unique[inverse], names)
-    assert named(names, {"A"}).tolist() == (names == "A").tolist()
+    assert in_table(names, {"A"}).tolist() == (names == "A").tolist()
 
 
 @pytest.mark.parametrize("rows", [

@@ -319,7 +319,7 @@ def test_interrupted(threads, monkeypatch):
     def stop(label, fraction):
         raise KeyboardInterrupt
 
-    with progress.listening(stop), pytest.raises(KeyboardInterrupt):
+    with progress.listen_to_progress(stop), pytest.raises(KeyboardInterrupt):
         density_map(wavefunction, around(wavefunction, 0.1))
 
 
@@ -378,7 +378,7 @@ def test_thousands_of_functions_are_bounded(tmp_path, monkeypatch):
     (tmp_path / "many.molden").write_text(
         f"[Molden Format]\n[Atoms] AU\n{atoms}[GTO]\n{basis}[MO]\nEne= 0\nSpin= Alpha\nOccup= 2\n{orbital}")
     reports = []
-    with progress.listening(lambda label, fraction: reports.append(label)):
+    with progress.listen_to_progress(lambda label, fraction: reports.append(label)):
         wave = read_wavefunction(tmp_path / "many.molden")
         assert len(gaussians(wave).exponents) == 1  # the only function in the orbital
     assert {"overlaps", "products of orbitals"} <= set(reports)

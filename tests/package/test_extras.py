@@ -39,14 +39,14 @@ class Installed:
 def test_an_extra_is_installed_from_where_the_package_came(origin, address, command, monkeypatch, tmp_path):
     monkeypatch.setattr(extras, "distributions", lambda name: [Installed(None), Installed(origin)])
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "vmdpotential" / "extras.py"))
-    parsed = Requirement(extras.requirement("traj"))
+    parsed = Requirement(extras.pip_requirement("traj"))
     assert (parsed.name, parsed.extras, parsed.url) == ("vmdpotential", {"traj"}, address)
     assert extras.install_command("traj") == command
 
 
 def test_a_checkout_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(extras, "distributions", lambda name: [])
-    assert Requirement(extras.requirement()).url == ROOT.as_uri()
+    assert Requirement(extras.pip_requirement()).url == ROOT.as_uri()
 
 
 def test_every_message_names_an_extra_that_there_is():
@@ -68,5 +68,5 @@ def test_no_text_sends_users_to_an_index():
 def test_a_missing_package_is_an_error_with_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage", None)
     with pytest.raises(BackendError) as caught:
-        extras.load("skimage", "surfaces", "surface", "use another")
+        extras.load_optional("skimage", "surfaces", "surface", "use another")
     assert caught.value.hint == f"{extras.install_command('surface')}, or use another"

@@ -21,11 +21,11 @@ from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, m
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.frames import average, density, field, pairs, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
-from vmdpotential.frames.sums import Rows, Sum, Total
+from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
-from vmdpotential.io.trajectories.frames import Frames, Loaded, Trajectory
+from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
 from vmdpotential.ions import charges, ewald_pair
-from vmdpotential.methods import Charges, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pb, pme
+from vmdpotential.methods import ChargeStatistics, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pb, pme
 from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.historical import early, levels, msm_cuda
@@ -45,11 +45,11 @@ IMPLEMENTATIONS = {
     pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
     result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.TimedResult, pb.ContinuumResult],
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
-    result.Mean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
-    Frames: [Trajectory, Loaded],
+    result.RunningMean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
+    Frames: [Trajectory, LoadedFrames],
     task.FrameTask: [average.MeanMap, density.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
                      pairs.PairCounts, profile.Profiles],
-    Sum: [BlockMean, FrameMean, Moments, Rows, Total, density.NodeSums],
+    FrameSum: [BlockMean, FrameMean, Moments, FrameRows, TotalOverFrames, density.NodeSums],
 }
 
 METHODS = sorted({*registry.available("method"), *itertools.chain(*historical.METHODS.values()), "apbs"})
@@ -100,7 +100,7 @@ def test_method_plans_what_it_declares(name):
         cell = structure.cell if boundary == "periodic" else None
         lattice = vmdpotential.Lattice(structure.positions.min(0), np.ones(3), (9, 10, 11))
         bound = registry.get("interaction", method.interaction).bind()
-        charges = Charges.of(structure.positions, structure.charges, cell)
+        charges = ChargeStatistics.of(structure.positions, structure.charges, cell)
         for target in method.targets:
             where = lattice if target == "grid" else Points(structure.positions[:20])
             request = Request(where, cell, bound.truncated(8.0) if method.cutoff and bound.cutoff is None else bound,

@@ -16,7 +16,7 @@ from vmdpotential.engines.cuda import build, clusters
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError
 from vmdpotential.interactions import coulomb, ewald
-from vmdpotential.interactions.pairs import CHARGES, LORENTZ_BERTHELOT, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES_RULE, LORENTZ_BERTHELOT, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs import all_pairs
 from vmdpotential.pairs.distances import count_distances
@@ -91,9 +91,9 @@ PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coul
 @pytest.mark.parametrize("name", PAGES)
 def test_kernels_compile_with_every_page(name, tmp_path):
     rules = {"a": buckingham.RULE, "a6": LORENTZ_BERTHELOT}
-    rule = rules[next(iter(PAGES[name].interaction.pair))] if PAGES[name].interaction.pair else CHARGES
+    rule = rules[next(iter(PAGES[name].interaction.pair))] if PAGES[name].interaction.pair else CHARGES_RULE
     bound = PAGES[name] if PAGES[name].cutoff is not None else PAGES[name].truncated(10.0)
-    potential = PairPotential((Term("only", bound, rule),))
+    potential = PairPotential((PairTerm("only", bound, rule),))
     prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
     macros = compiled_with(prepared)
     architecture = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn

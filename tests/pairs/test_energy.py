@@ -13,7 +13,7 @@ from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between, by_residue, interaction_energy
+from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue, interaction_energy
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS
 from vmdpotential.units import coulomb_constant
@@ -104,9 +104,9 @@ def test_a_mesh_of_an_open_boundary_is_the_sum_of_all_pairs(lysozyme, monkeypatc
     a = np.arange(len(lysozyme)) < 1500
     b = np.arange(len(lysozyme)) >= 1000
     terms = lysozyme.topology.nonbonded()
-    exact = Between(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
+    exact = InteractionEnergyPlan(lysozyme, terms, a, b, forces=True).run(lysozyme.positions, None)
     monkeypatch.setattr(CpuEngine, "costs", CpuEngine.costs._replace(point_pair=1.0))
-    mesh = Between(lysozyme, terms, a, b, forces=True)
+    mesh = InteractionEnergyPlan(lysozyme, terms, a, b, forces=True)
     result = mesh.run(lysozyme.positions, None)
     assert mesh._long is not None
     np.testing.assert_allclose(result.coulomb, exact.coulomb, atol=2e-4)
@@ -131,7 +131,7 @@ def test_overlapping_selections_count_each_pair_once(peptide, electrostatics):
 def test_forces_are_slopes_of_energies(peptide, electrostatics):
     n = np.arange(len(peptide))
     for b, atom, axis in (((n >= 6) & (n < 100), 0, 0), (n < 100, 7, 2)):  # in A alone, and in both
-        between = Between(peptide, peptide.topology.nonbonded(), n < 10, b,
+        between = InteractionEnergyPlan(peptide, peptide.topology.nonbonded(), n < 10, b,
                           EnergyOptions(electrostatics=electrostatics, cutoff=8.0), forces=True)
         forces = between.run(peptide.positions, peptide.cell).forces
         energies = []
@@ -159,10 +159,11 @@ def test_ewald_by_waves_is_the_exact_sum(parameters):
     structure, terms = ions(3.0, Cell.from_parameters(*parameters))
     place, other = structure.positions[:1], structure.positions[1:]
     exact = full_potential(place, other, np.array([-1.0]), structure.cell, get_engine("cpu")).values()
-    between = Between(structure, terms, [0], [1], EnergyOptions(electrostatics="ewald", cutoff=6.0), forces=True)
+    between = InteractionEnergyPlan(structure, terms, [0], [1], EnergyOptions(electrostatics="ewald", cutoff=6.0),
+                                    forces=True)
     result = between.run(structure.positions, structure.cell)
     assert result.coulomb[0] == pytest.approx(C * exact[0], rel=1e-8)
-    mesh = Between(structure, terms, [0], [1], EnergyOptions(cutoff=6.0), forces=True).run(
+    mesh = InteractionEnergyPlan(structure, terms, [0], [1], EnergyOptions(cutoff=6.0), forces=True).run(
         structure.positions, structure.cell)
     assert mesh.coulomb[0] == pytest.approx(result.coulomb[0], abs=1e-4)
     np.testing.assert_allclose(mesh.forces, result.forces, atol=1e-4)

@@ -19,12 +19,12 @@ from vmdpotential.interactions import (
     sigmoidal_dielectric,
 )
 from vmdpotential.interactions.pairs import (
-    CHARGES,
-    GEOMETRIC,
+    CHARGES_RULE,
+    GEOMETRIC_RULE,
     LORENTZ_BERTHELOT,
-    TABLE,
+    TABLE_RULE,
     PairPotential,
-    Term,
+    PairTerm,
 )
 from vmdpotential.kernels.launch import load_library
 from vmdpotential.molecule.cell import Cell
@@ -36,18 +36,18 @@ CUTOFF = 5.0
 
 LJ = lennard_jones.INTERACTION.bind().truncated(CUTOFF)
 FIELD = reaction_field.INTERACTION.bind(cutoff=CUTOFF)
-WATER = PairPotential((Term("lj", LJ, GEOMETRIC), Term("charges", FIELD, CHARGES)))
+WATER = PairPotential((PairTerm("lj", LJ, GEOMETRIC_RULE), PairTerm("charges", FIELD, CHARGES_RULE)))
 POTENTIALS = {
     "geometric, reaction field": WATER,
     "Lorentz-Berthelot, polynomial": PairPotential((
-        Term("lj", lennard_jones.SHIFTED.bind(cutoff=CUTOFF), LORENTZ_BERTHELOT),
-        Term("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES))),
+        PairTerm("lj", lennard_jones.SHIFTED.bind(cutoff=CUTOFF), LORENTZ_BERTHELOT),
+        PairTerm("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES_RULE))),
     "table, Ewald": PairPotential((
-        Term("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=3.5), TABLE),
-        Term("charges", ewald.INTERACTION.bind(cutoff=CUTOFF, beta=0.6), CHARGES))),
+        PairTerm("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=3.5), TABLE_RULE),
+        PairTerm("charges", ewald.INTERACTION.bind(cutoff=CUTOFF, beta=0.6), CHARGES_RULE))),
     "Buckingham, dielectric": PairPotential((
-        Term("rest", buckingham.INTERACTION.bind().truncated(CUTOFF), buckingham.RULE),
-        Term("charges", sigmoidal_dielectric.INTERACTION.bind().truncated(CUTOFF), CHARGES))),
+        PairTerm("rest", buckingham.INTERACTION.bind().truncated(CUTOFF), buckingham.RULE),
+        PairTerm("charges", sigmoidal_dielectric.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE))),
 }
 CELLS = {
     "open": None,
@@ -122,13 +122,16 @@ def test_whole_chunks_are_as_right_as_packed_atoms(precision):
 
 SWAPPED = PairPotential(WATER.terms[::-1])
 LONG = PairPotential((
-    Term("charges", short_range.bind(CUTOFF, [0.3, 0.01, 1e-4, 1e-6, 1e-7, 1e-9, 1e-10]), CHARGES),
-    Term("lj", LJ, LORENTZ_BERTHELOT)))
-CUT = PairPotential((Term("charges", coulomb.CUT.bind(cutoff=CUTOFF), CHARGES), Term("lj", LJ, GEOMETRIC)))
-EWALD = PairPotential((Term("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES), Term("lj", LJ, GEOMETRIC)))
+    PairTerm("charges", short_range.bind(CUTOFF, [0.3, 0.01, 1e-4, 1e-6, 1e-7, 1e-9, 1e-10]), CHARGES_RULE),
+    PairTerm("lj", LJ, LORENTZ_BERTHELOT)))
+CUT = PairPotential((PairTerm("charges", coulomb.CUT.bind(cutoff=CUTOFF), CHARGES_RULE),
+                     PairTerm("lj", LJ, GEOMETRIC_RULE)))
+EWALD = PairPotential((PairTerm("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES_RULE),
+                       PairTerm("lj", LJ, GEOMETRIC_RULE)))
 TRUNCATED = PairPotential((
-    Term("charges", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES), Term("lj", LJ, LORENTZ_BERTHELOT)))
-LOOKED_UP = PairPotential((Term("lj", LJ, TABLE), Term("charges", FIELD, CHARGES)))
+    PairTerm("charges", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE),
+    PairTerm("lj", LJ, LORENTZ_BERTHELOT)))
+LOOKED_UP = PairPotential((PairTerm("lj", LJ, TABLE_RULE), PairTerm("charges", FIELD, CHARGES_RULE)))
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
@@ -220,9 +223,9 @@ def test_threads_give_the_same(monkeypatch):
 
 
 def test_what_cannot_be():
-    work = PairSum(PairPotential((Term("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES),)))
+    work = PairSum(PairPotential((PairTerm("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE),)))
     with pytest.raises(UsageError) as caught:
-        PairSum(PairPotential((Term("q", coulomb.INTERACTION.bind(), CHARGES),)))
+        PairSum(PairPotential((PairTerm("q", coulomb.INTERACTION.bind(), CHARGES_RULE),)))
     assert caught.value.parameter == "cutoff"
     with pytest.raises(UsageError, match="layout"):
         set_layout(ENGINE.prepare_pairs(work), "3x5")
@@ -241,7 +244,7 @@ def test_layouts_of_other_processors_say_so(monkeypatch):
 
 
 def test_a_potential_of_more_terms_than_kernels_have_room_for_is_refused():
-    terms = tuple(Term(f"charges{n}", FIELD, CHARGES) for n in range(9))
+    terms = tuple(PairTerm(f"charges{n}", FIELD, CHARGES_RULE) for n in range(9))
     with pytest.raises(UsageError) as caught:
         ENGINE.prepare_pairs(PairSum(PairPotential(terms)))
     assert caught.value.parameter == "potential"

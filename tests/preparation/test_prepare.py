@@ -12,8 +12,8 @@ from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.selection import ResolvedSelection, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.charged import charged
-from vmdpotential.preparation.components import component
+from vmdpotential.preparation.charged import charge_structure
+from vmdpotential.preparation.components import find_component
 from vmdpotential.preparation.prepare import prepare_structure
 
 
@@ -71,7 +71,7 @@ def test_disulfides_and_deuterium():
 def check_residue(made, rows, name):
     """Check that a residue has the heavy atoms of its component, and bonds as long; return their positions."""
     place = dict(zip(made.atom_names[rows].tolist(), made.positions[rows], strict=True))
-    ideal = component(name)
+    ideal = find_component(name)
     assert set(place) | {"OXT"} == set(ideal.atoms)
     for a, b, _ in ideal.bonds.tolist():
         ends = ideal.atoms[a], ideal.atoms[b]
@@ -196,18 +196,18 @@ def test_a_trace_of_alpha_carbons_cannot_be_completed():
 def test_selections_of_a_viewer_are_those_of_the_atoms_it_has():
     structure = read_structure(ENTRIES["1YJP"])
     with pytest.raises(IncompleteError):
-        charged(structure, "auto", "auto")
+        charge_structure(structure, "auto", "auto")
     rows = np.flatnonzero(structure.residue_names == "TYR")
-    made, report = charged(structure.part(rows), "auto", "auto", prepare="auto")
+    made, report = charge_structure(structure.part(rows), "auto", "auto", prepare="auto")
     assert report.prepared
     assert set(made.residue_names.tolist()) == {"TYR"}
     assert (made.elements == "H").any()
-    whole, _ = charged(structure, "auto", "auto", prepare="auto")
+    whole, _ = charge_structure(structure, "auto", "auto", prepare="auto")
     mask = select(whole, ResolvedSelection("picked", rows))
     assert set(whole.residue_names[mask].tolist()) == {"TYR"}
     assert mask.sum() == len(made)
     tail = structure.part(structure.residue_ids > 3)
-    made, _ = charged(tail, "auto", "auto", prepare="auto")
+    made, _ = charge_structure(tail, "auto", "auto", prepare="auto")
     for number in (4, 6):
         picked = ResolvedSelection("picked", np.flatnonzero(tail.residue_ids == number))
         assert set(made.residue_ids[select(made, picked)].tolist()) == {number}

@@ -11,12 +11,12 @@ from scipy.spatial.transform import Rotation
 
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.bridges import UNUSUAL
-from vmdpotential.preparation.components import component
+from vmdpotential.preparation.bridges import UNUSUAL_NOTE
+from vmdpotential.preparation.components import find_component
 from vmdpotential.preparation.draft import PHOSPHATE, Draft, Residue
 from vmdpotential.preparation.prepare import prepare_structure
 from vmdpotential.preparation.propka import _records
-from vmdpotential.preparation.room import CROWDED
+from vmdpotential.preparation.room import CROWDED_NOTE
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -44,8 +44,8 @@ def test_a_long_peptide_bond_is_no_gap():
     assert len(result.structure) == 53
     assert round(result.structure.net_charge, 3) == 0
     assert not result.gaps
-    assert [row.number for row in result.rows if UNUSUAL in row.note] == ["2"]
-    assert UNUSUAL in result.summary()
+    assert [row.number for row in result.rows if UNUSUAL_NOTE in row.note] == ["2"]
+    assert UNUSUAL_NOTE in result.summary()
 
 
 @pytest.mark.parametrize(("length", "chain"), [(0.79, True), (1.6, True), (1.8, True), (2.4, True), (3.4, True),
@@ -153,8 +153,8 @@ def test_added_atoms_without_room_are_named():
                    residue_index=np.concatenate([cut.residue_index, [99]]), hetero=None, segment_ids=None,
                    insertion_codes=None, occupancies=None, b_factors=None)
     result = prepare_structure(both)
-    assert [row.number for row in result.rows if CROWDED in row.note] == ["3"]
-    assert CROWDED in result.summary()
+    assert [row.number for row in result.rows if CROWDED_NOTE in row.note] == ["3"]
+    assert CROWDED_NOTE in result.summary()
 
 
 def test_histidines_that_all_have_both_hydrogens_are_named():
@@ -173,7 +173,7 @@ def test_records_for_propka_number_every_residue():
         positions=np.arange(3 * count).reshape(-1, 3) / 1000, atom_names=np.full(count, "N"),
         elements=np.full(count, "N"), residue_names=np.full(count, "GLY"), residue_ids=np.arange(count),
         residue_index=np.arange(count), chain_ids=np.full(count, "A"))
-    residues = [Residue("GLY", component("GLY"), n) for n in range(count)]
+    residues = [Residue("GLY", find_component("GLY"), n) for n in range(count)]
     draft = Draft(structure.atom_names, structure.elements, structure.positions, np.arange(count), np.arange(count),
                   residues)
     text, rows = _records(structure, draft)

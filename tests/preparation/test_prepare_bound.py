@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.charged import charged
-from vmdpotential.preparation.components import component
-from vmdpotential.preparation.draft import UNUSUAL
+from vmdpotential.preparation.charged import charge_structure
+from vmdpotential.preparation.components import find_component
+from vmdpotential.preparation.draft import UNUSUAL_NOTE
 from vmdpotential.preparation.prepare import prepare_structure
 
 DATA = Path(__file__).parents[1] / "data"
@@ -201,7 +201,7 @@ def test_an_acid_that_is_an_amide_by_its_side_chain_gets_no_third_oxygen():
 def test_a_sugar_on_an_asparagine_is_bonded_also_by_a_long_bond(length):
     names, elements, positions = part_of(read_structure(ENTRIES["1OSM"]), "ASN")
     nitrogen, carbon = positions[names == "ND2"][0], positions[names == "CG"][0]
-    sugar = component("NAG")
+    sugar = find_component("NAG")
     anomeric, leaving = sugar.row["C1"], sugar.row["O1"]
     rotation, _ = Rotation.align_vectors([carbon - nitrogen], [sugar.positions[leaving] - sugar.positions[anomeric]])
     stay = np.arange(len(sugar.atoms)) != leaving
@@ -214,7 +214,7 @@ def test_a_sugar_on_an_asparagine_is_bonded_also_by_a_long_bond(length):
     done = result.structure
     assert round(done.net_charge, 3) == 0
     assert ((done.residue_names == "ASN") & np.char.startswith(done.atom_names, "HD2")).sum() == 1
-    assert (UNUSUAL in result.summary()) == (length > 1.8)
+    assert (UNUSUAL_NOTE in result.summary()) == (length > 1.8)
     no_residue_is_without_charges(done)
 
 
@@ -222,7 +222,7 @@ def attached(residue, atom, behind, ligand, holder, replaced, length):
     """A residue, and a component of the dictionary without the atom that the bond replaces."""
     names, elements, positions = part_of(read_structure(ENTRIES["1OSM"]), residue)
     first, second = positions[names == atom][0], positions[names == behind][0]
-    other = component(ligand)
+    other = find_component(ligand)
     centre, row = other.row[holder], other.row[replaced]
     rotation, _ = Rotation.align_vectors([second - first], [other.positions[row] - other.positions[centre]])
     stay = np.arange(len(other.atoms)) != row
@@ -252,7 +252,7 @@ def test_side_chains_bound_to_cofactors_sugars_and_phosphates(atoms, ligand, net
 @pytest.mark.parametrize(("name", "net_charge"), [
     ("SEC", -1), ("CSD", -1), ("OCS", -1), ("PCA", -1), ("FME", -1), ("SEP", -2), ("M3L", 1), ("MSE", 0), ("KCX", -1)])
 def test_charges_of_modified_amino_acids(name, net_charge):
-    other = component(name)
+    other = find_component(name)
     result = prepare_structure(residues((name, other.atoms, other.elements, other.positions)))
     assert round(result.structure.net_charge, 3) == net_charge  # with both ends, of which PCA and FME have one
 
@@ -262,7 +262,7 @@ def test_charges_of_modified_amino_acids(name, net_charge):
 def test_a_cysteine_bound_to_another_amino_acid_has_no_hydrogen_at_its_sulphur(residue, atom, behind, hydrogen):
     entry = read_structure(ENTRIES["1OSM"])
     names, elements, positions = part_of(entry, residue, () if residue == "TYR" else ("NE2",))
-    other = component("CYS")
+    other = find_component("CYS")
     stay = np.array([name != "OXT" for name in other.atoms])
     sulphur = other.positions[other.row["SG"]]
     first = positions[names == atom][0]
@@ -285,7 +285,7 @@ def test_a_cysteine_bound_to_another_amino_acid_has_no_hydrogen_at_its_sulphur(r
 
 def test_a_map_of_a_file_that_lacks_one_hydrogen_has_the_caps_charges():
     written = read_structure(DATA / "caps_amber.pdb")
-    done, report = charged(written.take(written.atom_names != "HB1"), "auto", "auto", prepare="auto")
+    done, report = charge_structure(written.take(written.atom_names != "HB1"), "auto", "auto", prepare="auto")
     assert round(done.net_charge, 3) == 1
     assert report.prepared
     no_residue_is_without_charges(done)

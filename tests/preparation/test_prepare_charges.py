@@ -13,7 +13,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.components import component
+from vmdpotential.preparation.components import find_component
 from vmdpotential.preparation.prepare import prepare_structure
 
 
@@ -66,7 +66,7 @@ def test_guanine_and_amidines():
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
                       ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):
-        result = component(name)
+        result = find_component(name)
         count = len(result.atoms)
         structure = Structure(result.positions, result.atoms, [name] * count, [1] * count, [0] * count,
                               elements=result.elements)

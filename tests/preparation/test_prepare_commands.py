@@ -13,7 +13,7 @@ from helpers import shell
 
 from vmdpotential import registry
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.preparation.components import component
+from vmdpotential.preparation.components import find_component
 from vmdpotential.preparation.prepare import prepare_structure
 
 
@@ -201,7 +201,7 @@ def test_a_file_of_a_ligand_fixes_what_is_refused(kind, tmp_path, capsys):
     assert code == 3
     assert "LG9Q" in error
 
-    actual = component("XK2")
+    actual = find_component("XK2")
     molecule = Chem.RWMol()
     for element, charge in zip(actual.elements, actual.charges.tolist(), strict=True):
         molecule.AddAtom(Chem.Atom(element))

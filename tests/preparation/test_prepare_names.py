@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vmdpotential.commands.map import command as map_
-from vmdpotential.commands.structures import contributions
+from vmdpotential.commands.structures import contribution_masks
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
@@ -64,9 +64,9 @@ def test_a_modified_nucleotide_begins_a_chain_without_phosphate():
 
 def cluster(name):
     """Return the atoms of a component of the dictionary."""
-    from vmdpotential.preparation.components import component
+    from vmdpotential.preparation.components import find_component
 
-    found = component(name)
+    found = find_component(name)
     atoms = len(found.atoms)
     return Structure(found.positions, np.array(found.atoms), np.full(atoms, name), np.ones(atoms, int),
                      np.zeros(atoms, int), elements=np.array(found.elements))
@@ -251,10 +251,10 @@ def test_a_mol2_without_charges_is_a_structure_with_computed_ones(tmp_path):
 
 def test_contributions_of_kinds_that_are_not_present_are_left_out_with_a_word(caplog):
     structure = read_structure(DATA / "models.pdb")
-    result = contributions(structure, ("protein", "water", "ions"))
+    result = contribution_masks(structure, ("protein", "water", "ions"))
     assert list(result) == ["protein", "water"]
     assert "no ions" in caplog.text
     for selections in (("ions",), ("protein", "resname LIG"), ("lipids", "ions")):
         with pytest.raises(UsageError) as caught:
-            contributions(structure, selections)
+            contribution_masks(structure, selections)
         assert caught.value.parameter == "from"

@@ -11,7 +11,7 @@ from probe_systems import peptide_and_terms
 
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded, lorentz_berthelot
 from vmdpotential.molecule.structure import Structure
@@ -58,7 +58,8 @@ def free_energy(structure, frames, ligand, terms, *, cutoff=10.0, spacing=1.0, l
     sites = zip(ligand.sigma.tolist(), ligand.epsilon.tolist(), strict=True)
     sums = tuple(probe_sum(terms, sigma, epsilon, cutoff) for sigma, epsilon in sites)
     planning = plan_insertions(
-        structure, Loaded("frames", frames), ligand, sums, alignment={"group": None}, lattice=lattice, spacing=spacing,
+        structure, LoadedFrames("frames", frames), ligand, sums, alignment={"group": None}, lattice=lattice,
+        spacing=spacing,
         padding=None, options={"orientations": orientations, "parts": parts, "temperature": temperature,
                                "boundary": boundary, "engine": engine, "fixed_cell": False})
     return planning, planning.merge(replace(planning, size=size or planning.size).run())

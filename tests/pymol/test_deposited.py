@@ -13,7 +13,7 @@ from pieces import volumes
 
 from vmdpotential import registry
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.selection import select
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -151,7 +151,7 @@ def test_every_state_of_an_assembly_is_averaged(cmd, do, tmp_path):
     output = do(f"potential_average models, mean, fit=none, spacing=2, medium=vacuum, assembly={path}:{ASSEMBLY}")
     assert "2 frames" in output
     structure = read_structure(path)
-    frames = Loaded("models", [(structure.positions + shift, None) for shift in ([0, 0, 0], [1, 0, 0.5])])
+    frames = LoadedFrames("models", [(structure.positions + shift, None) for shift in ([0, 0, 0], [1, 0, 0.5])])
     expected = registry.get("command", "average")(
         structure=structure, trajectory=frames, assembly=f"{path}:{ASSEMBLY}", fit="none",
         spacing=2).objects["grid"].values

@@ -167,7 +167,7 @@ def test_stop(window, cmd, monkeypatch):
 
     def endless(**given):
         while True:
-            progress.report("the potential", 0.25)
+            progress.report_progress("the potential", 0.25)
             going.set()
             time.sleep(0.01)
 
@@ -214,7 +214,7 @@ def test_typed_command_can_be_stopped_in_a_box(window, cmd, do, monkeypatch):
 
     def compute(self, **given):
         for step in range(10_000):
-            progress.report("the potential", step / 10_000)
+            progress.report_progress("the potential", step / 10_000)
             boxes = [w for w in QtWidgets.QApplication.topLevelWidgets()
                      if isinstance(w, QtWidgets.QProgressDialog) and w.isVisible()]
             if boxes and not seen:

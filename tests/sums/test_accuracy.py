@@ -16,9 +16,9 @@ from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, shifted_coulomb
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Estimate, Request, accuracy, cutoff, direct
+from vmdpotential.methods import ChargeStatistics, Estimate, Request, accuracy, cutoff, direct
 from vmdpotential.methods.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
-from vmdpotential.methods.choice import fastest
+from vmdpotential.methods.choice import fastest_method
 from vmdpotential.methods.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 
@@ -118,7 +118,7 @@ class TestToTolerance:
     sample = Sample(np.argwhere(np.ones((5, 5, 5))), np.ones((1, 125)), np.full(125, 1 / 125), np.full(125, 9.0))
 
     def run(self, errors, predicted=None, precision="single", same=False):
-        request = Request(self.lattice, None, COULOMB, Charges.of(self.positions, self.charges), precision,
+        request = Request(self.lattice, None, COULOMB, ChargeStatistics.of(self.positions, self.charges), precision,
                           1e-3).with_error(1e-3)
         made = Made(np.ones(self.lattice.shape), errors, predicted, same)
         return made, accuracy.run_to_tolerance(made, request, self.positions, self.charges, self.sample, CPU)
@@ -164,7 +164,8 @@ class TestToTolerance:
 
         for error in (9.5e-4, 2e-3):
             made, request = Made(np.ones(self.lattice.shape), [error, error]), Request(
-                self.lattice, None, COULOMB, Charges.of(self.positions, self.charges), "single", 1e-3).with_error(1e-3)
+                self.lattice, None, COULOMB, ChargeStatistics.of(self.positions, self.charges), "single",
+                1e-3).with_error(1e-3)
             made.plan = no_more
             arguments = made, request, self.positions, self.charges, self.sample, CPU
             if error < 1e-3:
@@ -191,7 +192,7 @@ def test_the_sample_is_exact_potential_field_and_distances(cell):
     positions, charges = rng.uniform(0, 8, (40, 3)), rng.normal(size=40)
     charges -= charges.mean()
     lattice = Lattice(np.zeros(3), np.full(3, 0.8), (10, 10, 11))
-    request = Request(lattice, cell, COULOMB, Charges.of(positions, charges, cell), field=True)
+    request = Request(lattice, cell, COULOMB, ChargeStatistics.of(positions, charges, cell), field=True)
     sample = accuracy.sample(request, positions, charges, CPU)
     points = lattice.points(sample.indices)
     images = positions if cell is None else cell.images_in_box(positions, np.full(3, -12.0), np.full(3, 20.0))[0]
@@ -234,7 +235,7 @@ def test_a_point_at_the_edge_of_the_soft_core_does_not_count_with_a_field():
     lattice = Lattice(np.zeros(3), np.ones(3), (3, 3, 3))
     positions = np.array([[1.0, 1.0, 1.01], [2.0, 2.0, 2.2]])
     for field in (False, True):
-        request = Request(lattice, None, COULOMB, Charges.of(positions, np.ones(2)), field=field)
+        request = Request(lattice, None, COULOMB, ChargeStatistics.of(positions, np.ones(2)), field=field)
         sample = accuracy.sample(request, positions, np.ones(2), CPU)
         on_edge = abs(sample.distances - 0.01) < 1e-6
         assert on_edge.any()
@@ -269,7 +270,7 @@ def test_the_exact_field_holds_next_to_a_charge():
     """At 0.02 A a difference over 4e-4 A is off by 1e-4."""
     positions, charges = np.array([[0.02, 0, 0], [3.0, 4.0, 5.0]]), np.array([0.7, -0.4])
     lattice = Lattice(np.zeros(3), np.full(3, 1.0), (4, 4, 4))
-    request = Request(lattice, None, COULOMB, Charges.of(positions, charges), field=True)
+    request = Request(lattice, None, COULOMB, ChargeStatistics.of(positions, charges), field=True)
     result = accuracy.sample(request, positions, charges, CPU)
     away = lattice.points(result.indices)[:, None] - positions
     field = np.einsum("j,pjd,pj->dp", charges, away, np.linalg.norm(away, axis=2) ** -3)
@@ -322,13 +323,13 @@ def test_a_better_plan_without_room_is_named():
 def test_the_fastest_that_fits_is_not_taken_if_it_is_far_slower(monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1G")
     lattice = Lattice(np.zeros(3), np.ones(3), (5, 5, 5))
-    request = Request(lattice, None, COULOMB, Charges.of(np.zeros((1, 3)), np.ones(1)), "single", 1e-3)
+    request = Request(lattice, None, COULOMB, ChargeStatistics.of(np.zeros((1, 3)), np.ones(1)), "single", 1e-3)
 
     def chosen(*seconds_and_bytes):
         methods = [SimpleNamespace(name=str(n), exact=True, refusal=lambda request: None,
                                    estimate=lambda request, engine, each=each: Estimate(*each))
                    for n, each in enumerate(seconds_and_bytes)]
-        return fastest(methods, request, np.zeros((1, 3)), np.ones(1), CPU)[0].name
+        return fastest_method(methods, request, np.zeros((1, 3)), np.ones(1), CPU)[0].name
 
     assert chosen((10.0, 10**12), (5.0, 10**12), (50.0, 10), (40.0, 10)) == "3"
     assert chosen((10.0, 10**12), (5.0, 10**12), (5000.0, 10)) == "1"  # refused, with what would help
@@ -339,7 +340,7 @@ def test_estimates_know_that_exponentials_take_longer():
     """Times of 1.05 million points and 2489 atoms on one core of an EPYC: 0.28, 0.93, 0.41 and 1.02 s."""
     positions = np.random.default_rng(3).uniform(0, 60, (2489, 3))
     lattice = Lattice(np.zeros(3), np.full(3, 0.6), (100, 100, 100))
-    charges = Charges.of(positions, np.ones(len(positions)))
+    charges = ChargeStatistics.of(positions, np.ones(len(positions)))
 
     def seconds(method, bound):
         return method.estimate(Request(lattice, None, bound, charges, "single", 1e-3).with_error(1e-3), CPU).seconds

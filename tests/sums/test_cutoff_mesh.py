@@ -12,8 +12,8 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.maps import SumOptions, bind, choose_method, potential_map
-from vmdpotential.methods import Charges, Request, accuracy, cutoff
+from vmdpotential.maps import SumOptions, bind_interaction, choose_method, potential_map
+from vmdpotential.methods import ChargeStatistics, Request, accuracy, cutoff
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting.mesh import over_cell
@@ -93,7 +93,7 @@ def test_nothing_wraps_around_an_open_mesh(reach):
 
 def request_for(lattice, positions, charges, cell=None, reach=10.0, tolerance=1e-4, **options):
     """Return a request with its sample, and the error that keeps the tolerance."""
-    request = Request(lattice, cell, shifted(reach), Charges.of(positions, charges, cell), tolerance=tolerance,
+    request = Request(lattice, cell, shifted(reach), ChargeStatistics.of(positions, charges, cell), tolerance=tolerance,
                       **options)
     sample = accuracy.sample(request, positions, charges, ENGINE)
     return request.with_error(tolerance * sample.target_rms or np.inf), sample
@@ -131,7 +131,8 @@ class TestMethod:
         def chosen(reach, tolerance, count=None, interaction="auto"):
             atoms = positions[:count], charges[:count]
             expected = SumOptions(method="cutoff", algorithm="auto", interaction=interaction, cutoff=reach)
-            request = Request(lattice, None, bind(expected, None), Charges.of(*atoms), tolerance=tolerance)
+            request = Request(lattice, None, bind_interaction(expected, None), ChargeStatistics.of(*atoms),
+                              tolerance=tolerance)
             method, request, sample = choose_method(expected, request, *atoms, ENGINE)
             assert (method is cutoff.BY_MESH) == (not method.exact) == (sample is not None)
             assert method.exact or request.error == tolerance * sample.target_rms  # nothing is computed twice

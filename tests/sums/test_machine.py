@@ -13,7 +13,7 @@ from vmdpotential import cache, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Request, machine
+from vmdpotential.methods import ChargeStatistics, Request, machine
 from vmdpotential.molecule.samples import water_box
 
 CPU = get_engine("cpu")
@@ -99,7 +99,7 @@ def test_a_plan_states_seconds_of_this_machine(measured, monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_THREADS", "1")
     positions, charges = water_box(12.0)
     lattice, bound = Lattice(np.zeros(3), np.full(3, 0.6), (40, 40, 40)), registry.get("interaction", "coulomb").bind()
-    request = Request(lattice, None, bound, Charges.of(positions, charges))
+    request = Request(lattice, None, bound, ChargeStatistics.of(positions, charges))
     plan = registry.get("method", "direct").plan(request, CPU)
     assert f"about {3 * plan.estimate.seconds:.2g} s" in str(plan)
 

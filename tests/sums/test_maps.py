@@ -14,7 +14,7 @@ from vmdpotential.commands.map import command
 from vmdpotential.errors import IncompleteError, InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io import read_map
-from vmdpotential.maps import SumOptions, bind, check_tolerance, choose_cell, potential_map
+from vmdpotential.maps import SumOptions, bind_interaction, check_tolerance, choose_cell, potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 
@@ -63,7 +63,8 @@ def test_what_is_wanted_is_checked_at_its_limits():
         with pytest.raises(UsageError, match="give 1e-06 to 0"):
             check_tolerance(tolerance)
     # an interaction with a cutoff of its own has the one that is asked for
-    assert [bind(SumOptions(method="cutoff", cutoff=cutoff), None).cutoff for cutoff in (None, 7.5)] == [12.0, 7.5]
+    bound = [bind_interaction(SumOptions(method="cutoff", cutoff=cutoff), None) for cutoff in (None, 7.5)]
+    assert [each.cutoff for each in bound] == [12.0, 7.5]
     # no matter has more than an atom in 1 A^3
     cell = Cell.from_parameters(5, 5, 5)
     places = np.random.default_rng(0).random((126, 3)) * 5

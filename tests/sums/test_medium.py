@@ -11,13 +11,13 @@ from vmdpotential.commands.average import command as average
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.page import Panel, compose
+from vmdpotential.figures.page import Panel, compose_slices
 from vmdpotential.figures.slices import quantity_label
 from vmdpotential.grid import planes
-from vmdpotential.grid.compare import difference
+from vmdpotential.grid.compare import map_difference
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import read_map, write_map
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import MapOptions, Medium, potential_map
 from vmdpotential.maps.interaction import implied_medium, in_medium, medium_of_sum
 from vmdpotential.methods.reference import definition
@@ -54,7 +54,8 @@ def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
     assert quantity_label(grid) == ("Electrostatic potential, screened, 0.15 M, dielectric 78.5 (kT/e, T = 298.15 K)")
     plain = potential_map(ions, lattice=lattice, medium="explicit")
     assert "vacuum, no screening" in quantity_label(plain)
-    assert difference(grid, plain).provenance.medium == "screened, 0.15 M, dielectric 78.5 minus vacuum, no screening"
+    assert map_difference(grid,
+                          plain).provenance.medium == "screened, 0.15 M, dielectric 78.5 minus vacuum, no screening"
     # the old way, by name, and without salt
     other = potential_map(ions, interaction="screened_coulomb", parameters={"debye_length": length}, dielectric=78.5,
                           lattice=lattice)
@@ -131,14 +132,14 @@ def test_screened_is_an_interaction_by_itself(ions):
 def test_panels_of_several_media_have_scales_on_which_none_is_blank(ions):
     lattice = Lattice.around(ions.positions, 2.0, 4.0)
     vacuum, screened = (potential_map(ions, lattice=lattice, screened=salt) for salt in (None, 0.15))
-    middle = planes.middle(lattice)
-    page = compose([Panel(vacuum, middle), Panel(screened, middle)])
+    middle = planes.middle_plane(lattice)
+    page = compose_slices([Panel(vacuum, middle), Panel(screened, middle)])
     assert page.ranges[1] == (-5, 5)
     for ax in page.axes:
         (image,) = ax.images
         low, high = image.get_clim()
         assert np.ptp(np.clip(image.get_array(), low, high)) > 0.2 * (high - low)
-    asked = compose([Panel(vacuum, middle), Panel(screened, middle)], value_range=(-9, 9))
+    asked = compose_slices([Panel(vacuum, middle), Panel(screened, middle)], value_range=(-9, 9))
     assert asked.ranges == ((-9, 9), (-9, 9))
     assert len(asked.figure.axes) == 3
 
@@ -220,7 +221,7 @@ def test_a_map_is_that_of_the_solute_in_water_and_says_so(wet):
 
 
 def test_a_mean_over_frames_is_that_of_all_charges(wet):
-    frames = Loaded("frames", [(wet.positions, None), (wet.positions + 1.0, None)])
+    frames = LoadedFrames("frames", [(wet.positions, None), (wet.positions + 1.0, None)])
     made = average(structure=wet, trajectory=frames, spacing=4.0)
     assert made.data["medium"] == "explicit water"
     assert made.planning.map.chosen.all()

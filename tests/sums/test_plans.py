@@ -15,11 +15,11 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Request, accuracy, costs, pme
+from vmdpotential.methods import ChargeStatistics, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.coulomb import optimal_splitting
 
 CELL = Cell.from_parameters(18, 19, 20, 80, 85, 95)
 CASES = [("direct", "pair", None)] + [(name, way, cell) for name, way in (
@@ -48,7 +48,7 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     plans = []
     for name, way, cell in CASES:
         required = maps.SumOptions(method=name, algorithm=way, cutoff=7.0 if name == "cutoff" else None)
-        request = Request(lattice, cell, maps.bind(required, cell), Charges.of(positions, charges, cell),
+        request = Request(lattice, cell, maps.bind(required, cell), ChargeStatistics.of(positions, charges, cell),
                           tolerance=1e-2, field=True)
         method, request, _ = maps.choose_method(required, request, positions, charges, engine)
         plans.append(method.plan(request, engine))
@@ -99,7 +99,7 @@ def request_of(bound, cell=None, count=8, **options):
     """Return a request for a lattice of 21 x 22 x 23 points over some water."""
     positions, charges = (array[: 3 * count] for array in water_box(12.0))
     return Request(Lattice(np.zeros(3), np.full(3, 0.6), (21, 22, 23)), cell, bound,
-                   Charges.of(positions, charges, cell), **options)
+                   ChargeStatistics.of(positions, charges, cell), **options)
 
 
 COULOMB = registry.get("interaction", "coulomb").bind()
@@ -152,16 +152,16 @@ CPU = get_engine("cpu")
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("error", [1e-2, 1e-3, 1e-5, 1e-6])
 def test_the_cheapest_mesh_keeps_the_error(engine, error):
-    spacing, ratio, order, seconds = costs.cheapest(SIZE, COSTS[engine], error)
-    assert optimal(ratio * spacing, spacing, order)[1] <= error
-    assert seconds == costs.seconds(SIZE, COSTS[engine], spacing, ratio * spacing, order)
+    spacing, ratio, order, seconds = costs.cheapest_mesh(SIZE, COSTS[engine], error)
+    assert optimal_splitting(ratio * spacing, spacing, order)[1] <= error
+    assert seconds == costs.mesh_sum_seconds(SIZE, COSTS[engine], spacing, ratio * spacing, order)
 
 
 def test_a_smaller_error_costs_more():
-    seconds = [costs.cheapest(SIZE, COSTS["cpu"], error)[-1] for error in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
+    seconds = [costs.cheapest_mesh(SIZE, COSTS["cpu"], error)[-1] for error in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)]
     assert seconds == sorted(seconds)
     assert seconds[-1] > 1.5 * seconds[0]
-    assert costs.cheapest(SIZE, COSTS["cpu"], 1e-12) is None
+    assert costs.cheapest_mesh(SIZE, COSTS["cpu"], 1e-12) is None
     request, _ = request_for(15.0)
     with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 0\.0001; use .*, or method=direct"):
         pme.METHOD.plan(request.with_error(1e-15), CPU)
@@ -184,7 +184,7 @@ def request_for(edge, spacing=1.0, tolerance=1e-4):
     positions, charges = water_box(edge)
     count = int(edge / spacing) + 1
     request = Request(Lattice(np.zeros(3), np.full(3, spacing), (count, count, count)), None, COULOMB,
-                      Charges.of(positions, charges), tolerance=tolerance)
+                      ChargeStatistics.of(positions, charges), tolerance=tolerance)
     sample = accuracy.sample(request, positions, charges, CPU)
     return request.with_error(tolerance * sample.target_rms), sample
 

@@ -12,7 +12,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting import mesh as meshes
-from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.coulomb import optimal_splitting
 
 ENGINE = get_engine("cpu")
 #: Potential at a unit charge from its images and a neutralising background, times the edge of the cubic
@@ -54,7 +54,7 @@ def full_map(lattice, positions, charges, mesh, precision="single"):
 def predicted(mesh, charges, volume):
     """Return the rms error for uncorrelated charges, e/A."""
     step = np.linalg.norm(mesh.steps, axis=1).max()
-    return optimal(mesh.splitting.radius, step, mesh.order)[1] * np.sqrt((charges**2).sum() / volume)
+    return optimal_splitting(mesh.splitting.radius, step, mesh.order)[1] * np.sqrt((charges**2).sum() / volume)
 
 
 def scattered(cell, count=4, spacing=0.7, shape=(8, 9, 7), seed=1):

@@ -10,12 +10,12 @@ from vmdpotential import potential_at
 from vmdpotential.engines import SOFT_CORE, PotentialSum, get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import TaskError, UsageError
-from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
-from vmdpotential.maps import MapOptions, bind, choose_method, plan_map, potential_map
-from vmdpotential.methods import Charges, Request, cutoff, direct, pme
+from vmdpotential.maps import MapOptions, bind_interaction, choose_method, plan_map, potential_map
+from vmdpotential.methods import ChargeStatistics, Request, cutoff, direct, pme
 from vmdpotential.methods.accuracy import AWAY_DISTANCE
 from vmdpotential.methods.reference import full_potential
 from vmdpotential.methods.refinement import SAFETY_FACTOR
@@ -95,7 +95,8 @@ def test_auto_weighs_the_mesh_against_pairs():
     def chosen(length, cell=cell, count=None):
         atoms = positions[:count], charges[:count]
         expected = MapOptions(interaction="screened_coulomb", parameters={"debye_length": length})
-        request = Request(lattice, cell, bind(expected, cell), Charges.of(*atoms, cell), tolerance=1e-3)
+        request = Request(lattice, cell, bind_interaction(expected, cell), ChargeStatistics.of(*atoms, cell),
+                          tolerance=1e-3)
         return choose_method(expected, request, *atoms, ENGINE)[0]
 
     assert chosen(7.85) is pme.METHOD
@@ -200,7 +201,7 @@ def test_field_at_atoms_by_a_mesh(name, monkeypatch):
         point_pair_field=1e-3, sort=1e-3, image=1e-3))
     cell = BOXES[name]
     ions = system(cell)
-    result = field_at(ions, Places.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)
+    result = field_at(ions, FieldSites.atoms(np.arange(len(ions)), [str(n) for n in range(len(ions))]), screened=SALT)
     potential, slope = by_pairs(ions.positions, ions, cell, own=True)
     assert rms(result.potential[0, 0] - potential) < 2e-5 * rms(potential)
     error = rms(result.field[0, 0] - slope)

@@ -18,7 +18,7 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import open_map, read_map
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.methods import ChargeStatistics, Request, accuracy
 from vmdpotential.methods.slabs import LAYER, by_slabs
 from vmdpotential.molecule.cell import Cell
 
@@ -62,7 +62,7 @@ def test_slabs_make_the_same_map(monkeypatch, engine, cell, options):
     whole = potential_map(structure, **common)
     in_slabs(monkeypatch)
     sink, steps = KeptMap(), []
-    with progress.listening(lambda label, fraction: steps.append((label, fraction))):
+    with progress.listen_to_progress(lambda label, fraction: steps.append((label, fraction))):
         grid = potential_map(structure, sink=sink, **common)
     assert whole.lattice.shape[2] > 2 * LAYER
     assert whole.lattice.shape[2] % LAYER  # the last slab is thinner
@@ -110,7 +110,7 @@ def test_a_better_plan_makes_the_slabs_again(monkeypatch):
 def test_how_thick_slabs_are(monkeypatch):
     """As thick as half of the memory takes, whole layers, and one layer at least, whose refusal comes later."""
     lattice = Lattice((0, 0, 0), 1.0, (200, 200, 300))
-    charges = Charges.of(np.zeros((1, 3)), np.ones(1))
+    charges = ChargeStatistics.of(np.zeros((1, 3)), np.ones(1))
     request = Request(lattice, None, registry.get("interaction", "coulomb").bind(), charges)
     for limit, planes in (("1G", None), ("288M", 144), ("100M", 48), ("1M", 16)):
         monkeypatch.setenv("VMDPOTENTIAL_MEMORY", limit)
@@ -167,7 +167,7 @@ def test_a_run_that_ends_early_leaves_nothing(tmp_path, monkeypatch, suffix):
             assert len(os.listdir()) > 1
             raise KeyboardInterrupt
 
-    with progress.listening(stop), pytest.raises(KeyboardInterrupt):
+    with progress.listen_to_progress(stop), pytest.raises(KeyboardInterrupt):
         map_command.command(structure=Path("box.pqr"), method="direct", spacing=0.5, padding=6.0,
                             output=Path(f"big{suffix}"))
     assert os.listdir() == ["box.pqr"]

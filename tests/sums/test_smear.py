@@ -16,7 +16,7 @@ from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageErr
 from vmdpotential.frontend.cli import main
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_map
-from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.methods import ChargeStatistics, Request, accuracy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.units import coulomb_constant
 
@@ -30,7 +30,8 @@ POSITIONS, CHARGES = RNG.uniform(0, 13, (60, 3)), RNG.normal(size=60) + 0.05
 def plan_of(engine, lattice, positions, charges, cell, smear, field=True, tolerance=1e-4):
     """Return a plan that keeps the tolerance, and what it gives; of points where `smear` is 0."""
     expected = maps.SumOptions(method="pme", smear=smear)
-    request = Request(lattice, cell, maps.bind(expected, cell), Charges.of(positions, charges, cell), field=field,
+    request = Request(lattice, cell, maps.bind(expected, cell), ChargeStatistics.of(positions, charges, cell),
+                      field=field,
                       tolerance=tolerance)
     method, request, exact = maps.choose_method(expected, request, positions, charges, engine)
     return accuracy.run_to_tolerance(method, request, positions, charges, exact, engine)[:2]
@@ -98,7 +99,7 @@ def test_the_mean_is_that_of_maps(engine, name, smear, field):
 @pytest.mark.parametrize("method", ["direct", "cutoff", "msm"])
 def test_means_without_a_mesh_are_those_of_maps(method):
     request = Request(LATTICE, None, maps.bind(maps.SumOptions(method=method), None),
-                      Charges.of(POSITIONS, CHARGES), error=0.1)
+                      ChargeStatistics.of(POSITIONS, CHARGES), error=0.1)
     plan = registry.get("method", method).plan(request, get_engine("cpu"))
     mean = plan.new_mean()
     for share in (1.0, 2.0):
@@ -129,7 +130,7 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
     with pytest.raises(UsageError, match="an open boundary has none"):
         plan_of(engine, LATTICE, POSITIONS, CHARGES, None, 2.0, False, 1e-2)[0].in_cell(cell)
     request = Request(LATTICE, cell, maps.bind(maps.SumOptions(), cell),
-                      Charges.of(POSITIONS, CHARGES, cell), error=0.1)
+                      ChargeStatistics.of(POSITIONS, CHARGES, cell), error=0.1)
     with pytest.raises(TaskError, match="levels are made for one cell"):
         registry.get("method", "msm").plan(request, engine).in_cell(cell)
     with pytest.raises(TaskError):

@@ -34,7 +34,7 @@ def traced_on_the_host(bound, unit, real, field, r):
     The saturating difference is written out.
     """
     scaled = bound.scaled(unit)
-    text = radial.source(scaled, real, field).replace("__device__ __forceinline__", "static")
+    text = radial.radial_source(scaled, real, field).replace("__device__ __forceinline__", "static")
     text = ("#include <math.h>\nstatic float saturated_difference(float a, float b)"
             f"{{ return fminf(fmaxf(a - b, 0), 1); }}\nstruct Slope {{ {real} potential, slope; }};\n{text}"
             f'extern "C" {real} value({real} r2, const {real} *p) '

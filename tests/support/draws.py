@@ -30,7 +30,7 @@ class Draws(Work):
                     raise KeyboardInterrupt
                 os.kill(os.getpid(), signal.SIGKILL)
             values += np.random.default_rng([self.seed, number]).normal(size=3)
-            progress.report(blocks.LABEL, (done + 1) / len(numbers))
+            progress.report_progress(blocks.FRAMES_LABEL, (done + 1) / len(numbers))
         return {"sum": values, "count": np.array(len(numbers))}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Charges, Request
+from vmdpotential.methods import ChargeStatistics, Request
 from vmdpotential.plugins.historical import METHODS
 
 CASES = [(name, precision) for name in METHODS["cutoff"] for precision in registry.get("method", name).precisions]
@@ -22,7 +22,7 @@ def atoms(count, low=-10, high=25, seed=0):
 
 def request(method, bound, lattice=LATTICE, precision="single", cell=None, positions=None, charges=None):
     positions, charges = (np.zeros((2, 3)), np.ones(2)) if positions is None else (positions, charges)
-    return Request(lattice, cell, bound, Charges.of(positions, charges, cell), precision)
+    return Request(lattice, cell, bound, ChargeStatistics.of(positions, charges, cell), precision)
 
 
 def run(name, lattice, positions, charges, bound, precision="single", cell=None):

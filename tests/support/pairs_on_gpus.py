@@ -5,13 +5,14 @@ from helpers import relative_rms
 
 from vmdpotential.engines.pairs import Atoms
 from vmdpotential.interactions import ewald, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, TABLE, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, TABLE_RULE, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
 
 LJ = lennard_jones.INTERACTION.bind()
-FIELD = PairPotential((Term("coulomb", reaction_field.INTERACTION.bind(cutoff=6.0), CHARGES),
-                       Term("lj", LJ.truncated(6.0), TABLE)))
-EWALD = PairPotential((Term("coulomb", ewald.polynomial(6.0, 0.5), CHARGES), Term("lj", LJ.truncated(6.0), GEOMETRIC)))
+FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=6.0), CHARGES_RULE),
+                       PairTerm("lj", LJ.truncated(6.0), TABLE_RULE)))
+EWALD = PairPotential((PairTerm("coulomb", ewald.polynomial(6.0, 0.5), CHARGES_RULE),
+                       PairTerm("lj", LJ.truncated(6.0), GEOMETRIC_RULE)))
 TRICLINIC = Cell.from_parameters(10.5, 11, 12, 80, 70, 100)
 #: Relative rms errors by precision.
 TOLERANCE = {"single": 3e-6, "double": 1e-12}

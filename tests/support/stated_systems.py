@@ -19,11 +19,11 @@ from scipy.special import erfc
 from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
-from vmdpotential.frames.field import Places, field_at
+from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.pairs.energy import Between
+from vmdpotential.pairs.energy import InteractionEnergyPlan
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.units import coulomb_constant
 
@@ -150,14 +150,15 @@ def compared(positions, charges, vectors, tolerance, seed=0):
     def actual(values, expected, everywhere):
         return rms(values - expected) / rms(everywhere)
 
-    places = Places.atoms(few, [str(n) for n in few])
+    places = FieldSites.atoms(few, [str(n) for n in few])
     fields = field_at(structure, places, tolerance=tolerance)
     exact = volts * written_out(positions[few[rows]], positions, charges, vectors)
     yield "potential", fields.relative_errors[0], actual(fields.potential[0, 0, rows], exact[0], fields.potential)
     yield "field", fields.relative_errors[1], actual(fields.field[0, 0, rows].T, exact[1:], fields.field)
     others = np.ones(count, bool)
     others[few] = False
-    between = Between(structure, nothing(count), ~others, others, EnergyOptions(cutoff=9.0, tolerance=tolerance),
+    between = InteractionEnergyPlan(structure, nothing(count), ~others, others,
+                                    EnergyOptions(cutoff=9.0, tolerance=tolerance),
                       forces=True)
     result = between.run(positions, cell)
     exact = kcal * charges[few[rows]] * written_out(positions[few[rows]], positions[others], charges[others], vectors)

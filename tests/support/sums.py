@@ -5,7 +5,7 @@ from helpers import interaction
 
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.grid.lattice import Box, Points
-from vmdpotential.methods import Charges, Request, accuracy
+from vmdpotential.methods import ChargeStatistics, Request, accuracy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import levels
 from vmdpotential.splitting import mesh
@@ -48,7 +48,7 @@ by_levels = by_mesh
 
 def mesh_around(lattice, positions, *options):
     """Return the mesh of an open boundary around a lattice and charges."""
-    return mesh.around(lattice, Box.around(positions), *options)
+    return mesh.mesh_around(lattice, Box.around(positions), *options)
 
 
 def levels_around(lattice, positions, cell=None, **options):
@@ -59,7 +59,8 @@ def levels_around(lattice, positions, cell=None, **options):
 def to_tolerance(method, lattice, positions, charges, cell, bound, tolerance, engine=None, **options):
     """Return the potential by a method that keeps a tolerance, and the errors that were measured."""
     engine = engine or get_engine("cpu")
-    request = Request(lattice, cell, bound, Charges.of(positions, charges, cell), tolerance=tolerance, **options)
+    request = Request(lattice, cell, bound, ChargeStatistics.of(positions, charges, cell), tolerance=tolerance,
+                      **options)
     sample = accuracy.sample(request, positions, charges, engine)
     request = request.with_error(tolerance * sample.target_rms or np.inf)
     _, result, errors = accuracy.run_to_tolerance(method, request, positions, charges, sample, engine)

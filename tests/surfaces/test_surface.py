@@ -17,9 +17,9 @@ from vmdpotential.figures import surfaces
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.maps import write_map
-from vmdpotential.molecule.elements import radii
+from vmdpotential.molecule.elements import van_der_waals_radii
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import KINDS, PROBE, depth_map, molecular_surface, rows
+from vmdpotential.surfaces import PROBE_RADIUS, SURFACE_KINDS, depth_map, molecular_surface, owner_rows
 from vmdpotential.surfaces.voids import find_cavities
 
 RADIUS = 1.7
@@ -44,7 +44,7 @@ def is_closed(surface):
     return len(one_way) == len(edges) and all((b, a) in one_way for a, b in one_way)
 
 
-@pytest.mark.parametrize(("kind", "radius"), [("molecular", RADIUS), ("accessible", RADIUS + PROBE)])
+@pytest.mark.parametrize(("kind", "radius"), [("molecular", RADIUS), ("accessible", RADIUS + PROBE_RADIUS)])
 def test_a_sphere(kind, radius):
     surface = around([[0.3, 0.2, 0.1]], kind=kind)
     outwards = (surface.vertices - [0.3, 0.2, 0.1]) / radius
@@ -59,9 +59,9 @@ def test_depths_for_pictures_are_exact_next_to_the_surface():
     grid = depth_map(carbons([[0, 0, 0], [0, 0, apart]]), np.ones(2, bool), spacing)
     x, y, z = grid.lattice.points().T
     across, up = np.hypot(x, y), abs(z - apart / 2)
-    circle = np.sqrt((RADIUS + PROBE) ** 2 - apart**2 / 4)  # of the probe's centre that touches both
+    circle = np.sqrt((RADIUS + PROBE_RADIUS) ** 2 - apart**2 / 4)  # of the probe's centre that touches both
     neck = up * circle < (circle - across) * apart / 2  # between the atoms, where the probe's sphere is the surface
-    outside = np.where(neck, PROBE - np.hypot(circle - across, up), np.hypot(across, up - apart / 2) - RADIUS)
+    outside = np.where(neck, PROBE_RADIUS - np.hypot(circle - across, up), np.hypot(across, up - apart / 2) - RADIUS)
     near = abs(outside) < 2 * spacing
     assert (neck & near).sum() > 100
     np.testing.assert_allclose(grid.values.ravel()[near], -outside[near], atol=1e-5)
@@ -69,12 +69,12 @@ def test_depths_for_pictures_are_exact_next_to_the_surface():
 
 def two_spheres(distance):
     """Return the molecular surface's area of two spheres: two caps and a part of a torus (Connolly 1983)."""
-    along = distance / 2 / (RADIUS + PROBE)
+    along = distance / 2 / (RADIUS + PROBE_RADIUS)
     theta = np.arccos(along)  # of the probe that touches both, seen from a centre
-    circle, phi = (RADIUS + PROBE) * np.sin(theta), np.pi / 2 - theta
+    circle, phi = (RADIUS + PROBE_RADIUS) * np.sin(theta), np.pi / 2 - theta
     caps = 4 * np.pi * RADIUS**2 * (1 + along)
-    cut = np.arccos(circle / PROBE) if circle < PROBE else 0.0  # where the torus would cut itself
-    return caps + 4 * np.pi * PROBE * (circle * (phi - cut) - PROBE * (np.sin(phi) - np.sin(cut)))
+    cut = np.arccos(circle / PROBE_RADIUS) if circle < PROBE_RADIUS else 0.0  # where the torus would cut itself
+    return caps + 4 * np.pi * PROBE_RADIUS * (circle * (phi - cut) - PROBE_RADIUS * (np.sin(phi) - np.sin(cut)))
 
 
 @pytest.mark.parametrize("distance", [1.5, 3.0, 4.5, 5.9])
@@ -91,15 +91,15 @@ def test_no_point_of_a_molecular_surface_is_where_a_probe_cannot_touch():
     rng = np.random.default_rng(2)
     centres = rng.uniform(0, 6, (12, 3))
     sphere = rng.normal(size=(20_000, 3))
-    sphere *= (RADIUS + PROBE) / np.linalg.norm(sphere, axis=1)[:, None]
+    sphere *= (RADIUS + PROBE_RADIUS) / np.linalg.norm(sphere, axis=1)[:, None]
     points = (centres[:, None] + sphere).reshape(-1, 3)
-    free = (np.linalg.norm(points[:, None] - centres, axis=2) > RADIUS + PROBE - 1e-6).all(1)
-    counted = free.mean() * 12 * 4 * np.pi * (RADIUS + PROBE) ** 2
+    free = (np.linalg.norm(points[:, None] - centres, axis=2) > RADIUS + PROBE_RADIUS - 1e-6).all(1)
+    counted = free.mean() * 12 * 4 * np.pi * (RADIUS + PROBE_RADIUS) ** 2
     accessible = around(centres, kind="accessible")
     assert accessible.area == pytest.approx(counted, rel=0.003)
     molecular = around(centres)
     distance = np.array([np.linalg.norm(points[free] - vertex, axis=1).min() for vertex in molecular.vertices[::37]])
-    np.testing.assert_allclose(distance, PROBE, atol=0.06)
+    np.testing.assert_allclose(distance, PROBE_RADIUS, atol=0.06)
     assert molecular.area < accessible.area
     nearest = np.linalg.norm(molecular.vertices[:, None] - centres, axis=2).argmin(1)
     np.testing.assert_array_equal(molecular.atoms, nearest)
@@ -110,7 +110,7 @@ def some_map():
     return Grid(lattice, np.random.default_rng(3).normal(size=lattice.shape), "kT/e", 298.15)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SURFACE_KINDS)
 def test_maps_on_a_surface_equal_an_independent_interpolation(kind):
     grid = some_map()
     atoms = np.array([[0, 0, 0], [2.0, 1.0, 0], [4.0, 0, 1.0]])
@@ -139,7 +139,7 @@ def test_rows_add_up_and_leave_out_what_is_not_in_the_map():
     surface = around([[0, 0, 0], [2.5, 0, 0], [9.0, 0, 0]])
     values = surface.vertices[:, 0].copy()
     values[surface.atoms == 2] = np.nan
-    table = rows(surface, values, surface.atoms)
+    table = owner_rows(surface, values, surface.atoms)
     assert sum(row.area for row in table) == pytest.approx(surface.area)
     assert table[0].mean < 0 < table[1].mean
     of_first = surface.atoms == 0
@@ -274,7 +274,7 @@ def closed_shell(ring, radius=7.0):
     return np.concatenate([made[rest], around_hole]), height
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SURFACE_KINDS)
 @pytest.mark.parametrize("ring", [2.9, 3.05, 3.15])
 def test_a_cavity_is_what_a_probe_cannot_leave(ring, kind):
     """In the plane of a ring a probe needs a distance of both radii from its atoms.
@@ -289,15 +289,15 @@ def test_a_cavity_is_what_a_probe_cannot_leave(ring, kind):
     assert is_closed(outer)
     assert outer.kind == kind
     on_axis = outer.vertices[(np.linalg.norm(outer.vertices[:, :2], axis=1) < 0.3) & (outer.vertices[:, 2] > -5.5)]
-    if ring > RADIUS + PROBE:
+    if ring > RADIUS + PROBE_RADIUS:
         assert not made.cavities.any()
         assert on_axis[:, 2].min() < 0
         return
     assert set(made.cavities.tolist()) == {0, 1}
-    stop = np.sqrt((RADIUS + PROBE) ** 2 - ring**2) - (PROBE if kind == "molecular" else 0)
+    stop = np.sqrt((RADIUS + PROBE_RADIUS) ** 2 - ring**2) - (PROBE_RADIUS if kind == "molecular" else 0)
     assert on_axis[:, 2].min() == pytest.approx(height + stop, abs=0.05)
     within = made.part(made.cavities == 1)
-    free = 7 - RADIUS - (PROBE if kind == "accessible" else 0)  # a little less between the atoms of the wall
+    free = 7 - RADIUS - (PROBE_RADIUS if kind == "accessible" else 0)  # a little less between the atoms of the wall
     assert 0.98 * free < np.linalg.norm(within.vertices[within.vertices[:, 2] < 3], axis=1).mean() < 1.1 * free
     assert np.einsum("ij,ij->i", within.normals, within.vertices).max() < 0.5  # into the cavity
 
@@ -365,7 +365,7 @@ def test_rounding_near_charges_does_not_refuse_a_potential_that_is_small_far_awa
 def test_a_wide_closed_space_counts_as_outside():
     count = 2000
     wide = shell_of_carbons(14.0, count)
-    assert len(find_cavities(wide.positions, np.full(count, RADIUS + PROBE))) == 0
+    assert len(find_cavities(wide.positions, np.full(count, RADIUS + PROBE_RADIUS))) == 0
 
 
 def test_a_cavity_is_a_part_of_its_own(tmp_path):
@@ -420,7 +420,7 @@ def test_no_value_outside_of_a_surface_is_read_within_the_molecule():
     from scipy.spatial import cKDTree
 
     structure = vp.read_structure("data/1hvr.pdb.gz")
-    size = radii(structure.elements)
+    size = van_der_waals_radii(structure.elements)
 
     class Where:
         def covering(self, points):
@@ -429,5 +429,5 @@ def test_no_value_outside_of_a_surface_is_read_within_the_molecule():
         def sample(self, points):
             return np.min([cKDTree(structure.positions[size == r]).query(points)[0] - r for r in np.unique(size)], 0)
 
-    for outwards in (0.7, PROBE):
+    for outwards in (0.7, PROBE_RADIUS):
         assert molecular_surface(structure, atoms="all").sample(Where(), outwards).min() > outwards - 0.5

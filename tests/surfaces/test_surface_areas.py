@@ -10,12 +10,12 @@ from scipy.spatial import cKDTree
 from test_surface import RADIUS, around
 
 import vmdpotential as vp
-from vmdpotential.molecule.elements import fill, radii
+from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.selection import select
-from vmdpotential.surfaces import PROBE, molecular_surface
+from vmdpotential.surfaces import PROBE_RADIUS, molecular_surface
 
 ROOT = Path(__file__).resolve().parents[2]
-BIG = RADIUS + PROBE
+BIG = RADIUS + PROBE_RADIUS
 
 
 @pytest.mark.parametrize("distance", [0.5, 2.0, 4.0, 6.1, 7.0])
@@ -34,10 +34,10 @@ def test_molecular_area_of_three_spheres():
     to = (corners - [0, 0, height]) / BIG
     dot = to[0] @ to[1]
     angle = np.arccos((dot - dot**2) / (1 - dot**2))  # at a corner of the triangle
-    triangles = 2 * PROBE**2 * (3 * angle - np.pi)
+    triangles = 2 * PROBE_RADIUS**2 * (3 * angle - np.pi)
     circle, phi = np.sqrt(BIG**2 - side**2 / 4), np.arcsin(side / 2 / BIG)
     covered = 2 * np.arctan2(height, side / np.sqrt(12))  # of the circle around a pair, by the third
-    tori = 3 * PROBE * 2 * (circle * phi - PROBE * np.sin(phi)) * (2 * np.pi - covered)
+    tori = 3 * PROBE_RADIUS * 2 * (circle * phi - PROBE_RADIUS * np.sin(phi)) * (2 * np.pi - covered)
     rng = np.random.default_rng(5)
     points = rng.normal(size=(400_000, 3))
     points *= BIG / np.linalg.norm(points, axis=1)[:, None]
@@ -70,10 +70,10 @@ def real(name):
         "cobrotoxin": (Path(importlib.util.find_spec("MDAnalysisTests").origin).parent / "data" / "cobrotoxin.pdb",
                        "protein"),
     }[name]
-    system = fill(vp.read_structure(path))
+    system = fill_elements(vp.read_structure(path))
     atoms = np.flatnonzero(select(system, chosen))
     assert len(atoms) > 500
-    return system, chosen, atoms, system.positions[atoms], radii(system.elements)[atoms]
+    return system, chosen, atoms, system.positions[atoms], van_der_waals_radii(system.elements)[atoms]
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def real(name):
 def test_accessible_areas_are_those_of_freesasa(name):
     system, chosen, atoms, positions, own = real(name)
     result = freesasa.calcCoord(positions.ravel(), own, freesasa.Parameters(
-        {"algorithm": freesasa.LeeRichards, "n-slices": 100, "probe-radius": PROBE}))
+        {"algorithm": freesasa.LeeRichards, "n-slices": 100, "probe-radius": PROBE_RADIUS}))
     made = molecular_surface(system, atoms=chosen, kind="accessible", spacing=0.5)
     assert made.area == pytest.approx(result.totalArea(), rel=2e-3)
     each = np.bincount(made.atoms, made.areas, len(system))[atoms]

@@ -22,7 +22,7 @@ from vmdpotential.commands.options import (
     Source,
     TrajectoryOptions,
 )
-from vmdpotential.errors import UsageError, many
+from vmdpotential.errors import UsageError, count_of
 from vmdpotential.execution.blocks import BlockResults
 from vmdpotential.frames.average import Average, AveragePlan, plan_average
 from vmdpotential.frames.options import Execution
@@ -31,14 +31,14 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps import MapOptions
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
-from vmdpotential.maps.medium import MEDIA, MEDIUM_HELP, Medium
+from vmdpotential.maps.medium import MEDIUM_HELP, MEDIUM_KINDS, Medium
 from vmdpotential.maps.solute import MovedAtoms, as_computed
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, check_output, warn_unused
-from vmdpotential.results import complete
+from vmdpotential.results import complete_frames
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class FitOptions:
         choices=("auto", "translation", "rotation"), heading="trajectory")] = "auto"
 
     def alignment(self, structure: Structure) -> dict[str, Any]:
-        """Return the parameters of :meth:`vmdpotential.frames.whole.Alignment.of`.
+        """Return the parameters of :meth:`vmdpotential.frames.whole.FrameAlignment.of`.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class FitOptions:
 class AverageOptions(MapOptions):
     """Options of the map of each frame, by default with all charges of the simulation."""
 
-    medium: Annotated[str | Medium | None, Option(f"{MEDIUM_HELP}explicit", choices=MEDIA, front=True)] = None
+    medium: Annotated[str | Medium | None, Option(f"{MEDIUM_HELP}explicit", choices=MEDIUM_KINDS, front=True)] = None
 
     default_medium = "explicit"
 
@@ -170,7 +170,7 @@ def average(
         planning=planning, options=settled, first_frame=numbers[0],
         last_frame=numbers[-1], frame_step=numbers.step, cell=None if averaged.cell is None else Cell(averaged.cell),
         seconds=clock.seconds, files=written)
-    return complete(result, averaged.frames, total)
+    return complete_frames(result, averaged.frames, total)
 
 
 def _in_slabs(planning: AveragePlan, execution: Execution,
@@ -245,7 +245,7 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
     grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
     provenance, unit = grid.provenance, grid.unit
     lines = []
-    lines.append(f"medium {plan.options.word}: charges of {provenance.atoms}: {many(len(plan.charges), 'atom')}, "
+    lines.append(f"medium {plan.options.word}: charges of {provenance.atoms}: {count_of(len(plan.charges), 'atom')}, "
                  f"net charge {planning.charge:.3f} e")
     lines += [
         str(planning.work.alignment),
@@ -259,7 +259,7 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
                  f"{unit} at {grid.temperature:g} K, {provenance.medium}; zero: {average.zero}")
     if plan.request.neutralised and abs(planning.charge) > 5e-4:
         lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
-    blocks = f"{many(len(average.blocks), 'block')} of {many(average.blocks[0], 'frame')}"
+    blocks = f"{count_of(len(average.blocks), 'block')} of {count_of(average.blocks[0], 'frame')}"
     lines.append(average.no_error or f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
                  f"+- {average.interval:.3g} {unit}, by {blocks}")
     if average.deviation is not None:
@@ -269,8 +269,8 @@ def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
         lines.append(f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
                      f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
     number, _, range_text = provenance.frames.partition(": ")
-    lines.append(f"{many(number, 'frame')} ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} per second, on the "
-                 f"{provenance.engine} engine")
+    lines.append(f"{count_of(number, 'frame')} ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} per second, on "
+                 f"the {provenance.engine} engine")
     return lines
 
 

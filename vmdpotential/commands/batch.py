@@ -13,26 +13,26 @@ from typing import Annotated, Any
 
 from vmdpotential import registry
 from vmdpotential.commands.options import Force
-from vmdpotential.errors import CheckError, InputError, UsageError, similar
+from vmdpotential.errors import CheckError, InputError, UsageError, similar_hint
 from vmdpotential.execution.batch import (
-    BETWEEN,
-    FIRST,
-    LAST,
-    REPORT,
-    Item,
-    Outcome,
+    FILE_SEPARATOR,
+    FIRST_COLUMNS,
+    LAST_COLUMNS,
+    REPORT_NAME,
+    BatchItem,
+    BatchOutcome,
     inputs_of,
-    names,
     paths_in,
     run_batch,
+    unique_names_of,
 )
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import recognise
 from vmdpotential.io.files import text as text_files
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Parameter, Report, Rows, other_names, parameters_of
-from vmdpotential.results import Columns, Result
+from vmdpotential.parameters import Command, Option, Parameter, Report, ReportRows, other_names, parameters_of
+from vmdpotential.results import Result, TableColumns
 
 #: Parameters of commands that do not apply to a batch, which computes every input completely.
 _LEFT_OUT = ("partial",)
@@ -100,11 +100,11 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     endings = _endings(command, settings.format, options)
     items = []
     paths = [paths_in(row[source.name])[0] for _, row in rows]
-    for name, path, (_, row) in zip(names([Path(name or path) for (name, _), path in zip(rows, paths, strict=True)]),
-                                    paths, rows, strict=True):
+    names = unique_names_of([Path(name or path) for (name, _), path in zip(rows, paths, strict=True)])
+    for name, path, (_, row) in zip(names, paths, rows, strict=True):
         outputs = {key: [Path(os.path.abspath(folder / f"{name}{ending}")) for ending in matches]
                    for key, matches in endings.items()}
-        items.append(Item(name, Path(os.path.abspath(path)), _absolute(row), outputs))
+        items.append(BatchItem(name, Path(os.path.abspath(path)), _absolute(row), outputs))
     given = _absolute({name: value for name, value in options.items() if name not in endings})
     engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")
     workers = settings.workers
@@ -112,8 +112,8 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
         workers = threads.count() if settings.scheduler else process_count(engine, threads.count())
     outcome = run_batch(partial(_one, command.name, source.name, given), items, folder, given, workers=workers,
                         scheduler=settings.scheduler, engine=engine, resume=settings.resume, force=settings.force)
-    result = Batch(command=command.name, outcome=outcome, folder=folder, report_file=folder / REPORT,
-                   files=[folder / REPORT])
+    result = Batch(command=command.name, outcome=outcome, folder=folder, report_file=folder / REPORT_NAME,
+                   files=[folder / REPORT_NAME])
     if outcome.failed:
         raise CheckError(f"{len(outcome.failed)} of {len(outcome.rows)} inputs failed", result)
     return result
@@ -123,7 +123,7 @@ class Batch(Result):
     """The results of a batch: the inputs that were computed, and those that failed."""
 
     command: str
-    outcome: Outcome
+    outcome: BatchOutcome
     folder: Path
     report_file: Path
 
@@ -149,15 +149,15 @@ class Batch(Result):
             "folder": self.folder, "report_file": self.report_file, "structures": self.structures, "done": self.done,
             "failed": self.failed}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the numbers of inputs, the errors and the speed."""
         before, seconds, failed = self.outcome.before, self.outcome.seconds, self.failed
         earlier = f" ({before} of them in an earlier run)" if before else ""
         yield f"{self.structures} inputs: {self.done} done{earlier}, {len(failed)} failed"
-        yield Rows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20)
+        yield ReportRows(lambda n: f"{failed[n]['structure']}: {failed[n]['message']}", range(len(failed)), 20)
         yield f"{seconds:.2f} s, {(self.structures - before) / max(seconds, 1e-9):.1f} inputs per second"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of report.csv."""
         return {name: [row.get(name) for row in self.outcome.rows]
                 for name in dict.fromkeys(name for row in self.outcome.rows for name in row)}
@@ -242,8 +242,8 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     """
     known, source = {p.name: p for p in _inner(command)}, _source(command)
     known[source.name] = source
-    with text_files.reading(path):
-        text = text_files.read_text(text_files.buffered(path)).decode("utf-8-sig", "surrogateescape")
+    with text_files.reading_file(path):
+        text = text_files.read_text(text_files.buffered_stream(path)).decode("utf-8-sig", "surrogateescape")
     reader = csv.DictReader(text.splitlines())
     others = other_names(known.values())
     header = list(reader.fieldnames or ())
@@ -259,7 +259,7 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
                              f"leave it out; {{{column}}} takes the end of the files' names")
         if column != "name" and column not in known:
             raise InputError(f"{path}: the column '{column}' is not a parameter of {command.name}"
-                             f"{similar(column, inputs)}", f"name columns after parameters, such as {source.name}")
+                             f"{similar_hint(column, inputs)}", f"name columns after parameters, such as {source.name}")
     results = []
     for row in reader:
         values: dict[str, Any] = {}
@@ -280,7 +280,7 @@ def _of_table(path: Path, command: Command) -> list[tuple[str, dict[str, Any]]]:
     return results
 
 
-def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict[str, Any]:
+def _one(name: str, source: str, options: Mapping[str, Any], item: BatchItem) -> dict[str, Any]:
     """Run the command for an input; return its values for the table."""
     command: Command = registry.get("command", name)
     known = {parameter.name: parameter for parameter in command.parameters}
@@ -288,12 +288,12 @@ def _one(name: str, source: str, options: Mapping[str, Any], item: Item) -> dict
     force = {"force": True} if "force" in known else {}
     report = command(**{source: item.path, **options, **item.values, **written, **force})
     figures = {key: round(value, 4) + 0.0 if key == "net_charge" else value for key, value in report.row.items()
-               if key not in FIRST + LAST}
+               if key not in FIRST_COLUMNS + LAST_COLUMNS}
     # the files that it reports: with several replicas or probes, numbers or names are added to the file names
     folders = {path.parent for path in item.files}
     made = [path.name for value in report.data.values() for text in (value if isinstance(value, list) else [value])
             if isinstance(text, str) and (path := Path(text)).parent in folders]
-    return {**figures, "file": BETWEEN.join(dict.fromkeys(made))}
+    return {**figures, "file": FILE_SEPARATOR.join(dict.fromkeys(made))}
 
 
 def _inner(command: Command) -> list[Parameter]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
-from vmdpotential.errors import many
+from vmdpotential.errors import count_of
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
 
@@ -64,7 +64,7 @@ def benchmark(
     from vmdpotential import maps, memory
     from vmdpotential.engines import get_engine
     from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.methods import Charges, Request
+    from vmdpotential.methods import ChargeStatistics, Request
     from vmdpotential.methods.accuracy import run_to_tolerance
     from vmdpotential.molecule.cell import Cell
     from vmdpotential.molecule.samples import water_box
@@ -78,7 +78,7 @@ def benchmark(
     lattice = Lattice(np.full(3, spacing / 2), np.full(3, spacing), (count, count, count))
     cell = Cell.from_parameters(box, box, box) if sample.boundary == "periodic" else None
     options = maps.SumOptions(method=method, cutoff=cutoff if registry.get("method", method).cutoff else None)
-    request = Request(lattice, cell, maps.bind(options, cell), Charges.of(positions, charges, cell), precision,
+    request = Request(lattice, cell, maps.bind(options, cell), ChargeStatistics.of(positions, charges, cell), precision,
                       sample.tolerance)
 
     def plan_and_run() -> tuple[Plan, Errors | None]:
@@ -170,7 +170,7 @@ class MapTimes(Result):
         yield (f"{self.method} sum, {self.boundary} boundary, {self.precision} precision, {self.engine} engine "
                f"({self.hardware})")
         pairs = "" if self.pairs is None else f", {self.pairs:.3g} pairs"
-        yield f"{many(self.atoms, 'atom')}, {self.points} points{pairs}"
+        yield f"{count_of(self.atoms, 'atom')}, {self.points} points{pairs}"
         rate = "" if self.pairs is None else f", {self.pairs / self.median:.3g} pairs/s"
         yield (f"first run {self.first:.3f} s, then planned again {self.planned_median:.4f} s, and by the plan median "
                f"{self.median:.4f} s of {len(self.seconds)} ({min(self.seconds):.4f} to {max(self.seconds):.4f}){rate}")

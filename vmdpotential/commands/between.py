@@ -15,16 +15,16 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps.options import Boundary
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.names import IONS
+from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.options import EnergyOptions
-from vmdpotential.parameters import Option, Rows, warn_unused
+from vmdpotential.parameters import Option, ReportRows, warn_unused
 from vmdpotential.results import Result
 
 if TYPE_CHECKING:
-    from vmdpotential.pairs.energy import Between
+    from vmdpotential.pairs.energy import InteractionEnergyPlan
 
 log = logging.getLogger(__name__)
 
@@ -59,13 +59,14 @@ class PairOptions(EnergyOptions, ParameterOptions):
 
     boundary: Boundary = "auto"
 
-    def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask, forces: bool = False) -> Between:
+    def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask,
+                forces: bool = False) -> InteractionEnergyPlan:
         """Return the sum over the pairs of two selections."""
-        from vmdpotential.pairs.energy import Between
+        from vmdpotential.pairs.energy import InteractionEnergyPlan
 
         if self.electrostatics != "pme":
             warn_unused(("tolerance",), "only {electrostatics pme} has an error to limit")
-        return Between(structure, terms, a, b, self, forces=forces)
+        return InteractionEnergyPlan(structure, terms, a, b, self, forces=forces)
 
 
 def has_terms(structure: Structure) -> bool:
@@ -73,7 +74,7 @@ def has_terms(structure: Structure) -> bool:
     return structure.topology is not None and structure.topology.nonbonded is not None
 
 
-def selections(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
+def selection_pairs(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
     """Return the pairs of selections: both texts, and both masks of atoms.
 
     Raises
@@ -94,7 +95,7 @@ def warn_of_mixture(structure: Structure, charges: ChargeReport, terms: Nonbonde
     The force field is known from templates and parameter files, and from a prmtop, which is Amber's unless it is a
     CHAMBER file; a PSF, a TPR or a System may be of any. Water and ions alone have the same charges in both.
     """
-    if charges.templates and all(name in charges.waters or name in IONS for name in charges.templates):
+    if charges.templates and all(name in charges.waters or name in ION_RESIDUES for name in charges.templates):
         return
     chamber = structure.topology is not None and structure.topology.extra.get("chamber", False)
     families = {"CHARMM": "charmm", "Amber": "amber" if chamber else "amber|prmtop"}
@@ -113,7 +114,7 @@ class PairResult(Result):
     charges: ChargeReport
     unit: str
     options: PairOptions
-    sums: Sequence[Between]
+    sums: Sequence[InteractionEnergyPlan]
     cell: Cell | None
     parameters: str
     structure: Structure
@@ -139,21 +140,21 @@ class PairResult(Result):
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
         return super().shown() | {"structure": self.structure}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the sources of charges and parameters, and how pairs are summed."""
         yield str(self.charges)
         yield (f"{self.parameters} parameters, {self.options.electrostatics}, {boundary_text(self.cell)}, cutoff "
                f"{self.options.cutoff:g} A, dielectric {self.options.dielectric:g}")
 
 
-def error_line(pair: Between, error: float | None, what: str) -> str:
+def error_line(pair: InteractionEnergyPlan, error: float | None, what: str) -> str:
     """Return the line of a report about an error."""
     if error is None:
         return f"{what}: no error of the summation beyond rounding"
     return f"relative rms error of the {what}: {error:.1e}, measured in the first frame (tolerance {pair.tolerance:g})"
 
 
-def label(structure: Structure, atom: int, whole_residue: bool) -> str:
+def atom_label(structure: Structure, atom: int, whole_residue: bool) -> str:
     """Return the name of a residue or an atom in tables, e.g. ``A/LEU10`` or ``A/LEU10/CA``."""
     where = str(structure.chain_ids[atom] or structure.segment_ids[atom])
     residue = f"{structure.residue_names[atom]}{structure.residue_ids[atom]}{structure.insertion_codes[atom]}"

@@ -11,9 +11,9 @@ import numpy as np
 
 from vmdpotential.commands.options import UnitOfFile, read_maps
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.compare import Similarity, difference, same_lattice, similarity, without
+from vmdpotential.grid.compare import MapSimilarity, map_difference, map_similarity, same_lattice, without_points
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.grid.planes import Plane, middle
+from vmdpotential.grid.planes import Plane, middle_plane
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
@@ -55,7 +55,7 @@ def compare(
     InputError
         For maps of different quantities or without common points.
     """
-    from vmdpotential.figures.page import check_figure_format, render
+    from vmdpotential.figures.page import check_figure_format, render_figure
     from vmdpotential.io import read_structure
     from vmdpotential.io.maps import check_map_format, map_name, put_map
 
@@ -70,7 +70,7 @@ def compare(
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
     a, b = read_maps((first, second), unit_of_file)
-    comparison = whole = difference(a, b)
+    comparison = whole = map_difference(a, b)
     if structure is not None:
         from scipy.spatial import cKDTree
 
@@ -78,28 +78,28 @@ def compare(
         reach = max(away, within or 0.0)
         near, _ = cKDTree(atoms.positions).query(a.lattice.points(), distance_upper_bound=reach + 1e-6, workers=-1)
         distance = near.reshape(a.lattice.shape)
-        comparison = without(whole, (distance < away) | (distance > (np.inf if within is None else within)))
+        comparison = without_points(whole, (distance < away) | (distance > (np.inf if within is None else within)))
         if not np.isfinite(comparison.values).any():
             raise UsageError("within" if within is not None else "away", "no points of the maps are left to compare")
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
-        like=similarity(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
+        like=map_similarity(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
         same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=comparison, written=output,
         files=paths, planes=[Plane.parse(item) if isinstance(item,
-        str) else item for item in plane] or [middle(a.lattice)],
+        str) else item for item in plane] or [middle_plane(a.lattice)],
         draws=not paths)
-    with files.writing(paths, force) as places:
+    with files.writing_files(paths, force) as places:
         if output is not None:
             put_map(comparison.with_values(np.nan_to_num(comparison.values)), places[0])
         if figure is not None:
-            places[-1].write_bytes(render(result.draw(), figure, title=f"{names[0]} and {names[1]}"))
+            places[-1].write_bytes(render_figure(result.draw(), figure, title=f"{names[0]} and {names[1]}"))
     return result
 
 
 class Comparison(Result):
     """Similarity of two maps, and their difference."""
 
-    like: Similarity
+    like: MapSimilarity
     unit: str
     media: Sequence[str]
     same_lattice: bool
@@ -143,9 +143,9 @@ class Comparison(Result):
 
     def draw(self) -> Figure:
         """Return both maps and their difference on the planes."""
-        from vmdpotential.figures.page import Panel, compose
+        from vmdpotential.figures.page import Panel, compose_slices
 
-        return compose([Panel(grid, plane, name) for plane in self.planes for grid, name in zip(
+        return compose_slices([Panel(grid, plane, name) for plane in self.planes for grid, name in zip(
             self.maps, (*self.names, "difference"), strict=True)], width=183.0).figure
 
 

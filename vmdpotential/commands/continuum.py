@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.commands.between import label
+from vmdpotential.commands.between import atom_label
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.molecule.structure import Structure
 
@@ -21,7 +21,7 @@ def solvation_lines(solvation: Solvation, structure: Structure) -> list[str]:
     """Return the report of a solvation energy: the total, and the residues that contribute most."""
     by_residue, starts = solvation.by_residue(structure), structure.residue_starts
     largest = [n for n in np.argsort(-abs(by_residue))[:RESIDUES] if by_residue[n]]
-    names = ", ".join(f"{label(structure, int(starts[n]), True)} {by_residue[n]:.1f}" for n in largest)
+    names = ", ".join(f"{atom_label(structure, int(starts[n]), True)} {by_residue[n]:.1f}" for n in largest)
     ions = f", of which {solvation.ions:.2f} is that of the ions" if solvation.ions else ""
     return [f"electrostatic solvation energy {solvation.total:.2f} kcal/mol (error {solvation.error:.2g}){ions}",
             *([f"residues that contribute most, kcal/mol: {names}"] if structure.residue_count > 1 else [])]
@@ -32,7 +32,7 @@ def solvation_data(solvation: Solvation, structure: Structure) -> dict[str, Any]
     starts = structure.residue_starts[:-1]
     return {"total": solvation.total, "error": solvation.error, "unit": "kcal/mol",
             "ions": solvation.ions,
-            "residues": [{"name": label(structure, int(n), True), "energy": energy}
+            "residues": [{"name": atom_label(structure, int(n), True), "energy": energy}
                          for n, energy in zip(starts, solvation.by_residue(structure).tolist(), strict=True)],
             "atoms": solvation.energies.tolist()}
 

@@ -23,9 +23,9 @@ from vmdpotential.commands.options import (
     Source,
     TrajectoryOptions,
 )
-from vmdpotential.densities.quantities import UNITS, count
-from vmdpotential.densities.sites import Site, find_sites
-from vmdpotential.errors import UsageError, many
+from vmdpotential.densities.quantities import QUANTITY_UNITS, counted_atoms
+from vmdpotential.densities.sites import DensitySite, find_sites
+from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, plan_density
 from vmdpotential.frames.options import Execution
@@ -33,8 +33,8 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
-from vmdpotential.parameters import Command, Option, Rows, check_output, warn_unused
-from vmdpotential.results import Columns, complete
+from vmdpotential.parameters import Command, Option, ReportRows, check_output, warn_unused
+from vmdpotential.results import TableColumns, complete_frames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ def density(
     if of == "charge" or (of == "electrons" and structure.charges is not None):
         structure, charge_report, all_frames = source.with_frames_of(over, [options.atoms], single=True)
         head, about = [str(charge_report)], charge_report.data
-    counted = count(structure, select(structure, options.atoms), of, options.unit)
+    counted = counted_atoms(structure, select(structure, options.atoms), of, options.unit)
     alignment = fit.alignment(structure)
     lattice = lattice_like(like)
     assert all_frames is not None
@@ -147,7 +147,7 @@ def density(
         std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
         frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
         cell=None if averaged.cell is None else Cell(averaged.cell), seconds=clock.seconds, files=written)
-    return complete(result, averaged.frames, total)
+    return complete_frames(result, averaged.frames, total)
 
 
 class DensityMap(GridResult):
@@ -163,7 +163,7 @@ class DensityMap(GridResult):
     cell: Cell | None
     charges: Mapping[str, Any]
     head: Sequence[str]
-    maxima: Sequence[Site] | None
+    maxima: Sequence[DensitySite] | None
     radius: float
 
     def entries(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class DensityMap(GridResult):
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
         return super().shown() | {"std": self.std, "sem": self.sem}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the counted quantity, the errors and the sites."""
         yield from self.head
         yield from _lines(self.planning, self.density, self)
@@ -192,7 +192,7 @@ class DensityMap(GridResult):
             yield from _site_lines(self.maxima, self.radius)
 
 
-def _sites(planning: DensityPlan, density: Density, radius: float, least: float | None) -> list[Site]:
+def _sites(planning: DensityPlan, density: Density, radius: float, least: float | None) -> list[DensitySite]:
     grid, work = density.grids["mean"], planning.work
     values = grid.values.astype(np.float64)
     sem = density.grids.get("sem")
@@ -204,11 +204,11 @@ def _sites(planning: DensityPlan, density: Density, radius: float, least: float 
                       cell=cell if work.cell is not None else None, wraps=grid.lattice.wraps(cell))
 
 
-def _row(site: Site) -> dict[str, Any]:
+def _row(site: DensitySite) -> dict[str, Any]:
     return {"position": site.position.tolist(), "peak": site.peak, "atoms": site.occupancy, "error": site.error}
 
 
-def _table(sites: Sequence[Site], unit: str) -> Columns:
+def _table(sites: Sequence[DensitySite], unit: str) -> TableColumns:
     """Return the columns of the table of sites."""
     return {"site": range(1, len(sites) + 1), **{f"{x} (A)": [site.position[n] for site in sites]
                                                  for n, x in enumerate("xyz")},
@@ -216,14 +216,14 @@ def _table(sites: Sequence[Site], unit: str) -> Columns:
             "standard error": [site.error for site in sites]}
 
 
-def _site_lines(table: Sequence[Site], radius: float) -> Iterator[str | Rows]:
+def _site_lines(table: Sequence[DensitySite], radius: float) -> Iterator[str | ReportRows]:
     def line(n: int) -> str:
         site = table[n]
         return (f"  {n + 1}: {' '.join(f'{x:.2f}' for x in site.position)} A, {site.occupancy:.2f}"
                 + ("" if site.error is None else f" +- {site.error:.2f}") + f" atoms, peak {site.peak:.4g}")
 
     yield f"{len(table)} sites, atoms within {radius:g} A"
-    yield Rows(line, range(len(table)))
+    yield ReportRows(line, range(len(table)))
 
 
 def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[str]:
@@ -232,12 +232,12 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
     counted, provenance = work.counted, grid.provenance
     lines = [
         ", ".join(filter(None, (
-            f"{provenance.quantity} of {planning.name}: {many(len(counted.rows), 'atom')}", counted.source))),
+            f"{provenance.quantity} of {planning.name}: {count_of(len(counted.rows), 'atom')}", counted.source))),
         "frames are not moved" if work.alignment is None else str(work.alignment),
         f"{provenance.method}, {boundary_text(result.cell)}",
         result.points,
         f"mean density {result.minimum:.4g} to {result.maximum:.4g} {grid.unit}" + (
-            "" if counted.unit != "relative" else f" ({density.bulk:.4g} {UNITS[counted.quantity][0]} is 1)"),
+            "" if counted.unit != "relative" else f" ({density.bulk:.4g} {QUANTITY_UNITS[counted.quantity][0]} is 1)"),
     ]
     if counted.radii is None:
         unit = {"number": "atoms", "mass": "u", "charge": "e", "electrons": "electrons"}[counted.quantity]
@@ -246,9 +246,9 @@ def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[
     lines += cell_lines(density.cell_deviation)
     lines.append(density.no_error or
                  f"standard error of the mean {density.error:.3g} {grid.unit} rms, by "
-                 f"{many(len(density.blocks), 'block')} of {many(density.blocks[0], 'frame')}")
+                 f"{count_of(len(density.blocks), 'block')} of {count_of(density.blocks[0], 'frame')}")
     number, _, range_text = provenance.frames.partition(": ")
-    lines.append(f"{many(number, 'frame')} ({range_text}) in {seconds:.2f} s, "
+    lines.append(f"{count_of(number, 'frame')} ({range_text}) in {seconds:.2f} s, "
                  f"{1000 * seconds / density.frames:.3g} ms a frame, on the {work.engine} engine")
     return lines
 

@@ -21,12 +21,12 @@ def devices(
     VMDPOTENTIAL_VECTORS chooses the instruction set of the CPU's kernels (such as avx2), and VMDPOTENTIAL_GPUS chooses
     GPUs.
     """
-    from vmdpotential.engines import automatic, reason
+    from vmdpotential.engines import automatic_engine, automatic_reason
 
     engines = {name: _hardware(name) for name in registry.available("engine")}
-    chosen, removed = automatic(), cache.clear() if clear_cache else 0
+    chosen, removed = automatic_engine(), cache.clear() if clear_cache else 0
     folder, size = cache.folder_and_size()
-    return Devices(engines=engines, auto=chosen, reason=reason(),
+    return Devices(engines=engines, auto=chosen, reason=automatic_reason(),
                    kernels={"folder": str(folder or ""), "bytes": size, "removed": removed},
                    cleared=clear_cache)
 

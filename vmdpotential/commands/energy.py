@@ -16,27 +16,27 @@ from vmdpotential.commands.between import (
     BetweenOption,
     PairOptions,
     PairResult,
+    atom_label,
     error_line,
     has_terms,
-    label,
-    selections,
+    selection_pairs,
     warn_of_mixture,
 )
 from vmdpotential.commands.continuum import binding_data, binding_line
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import clear
+from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import by_residue
-from vmdpotential.parameters import Command, Option, Rows, parse_numbers, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, complete
+from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers, warn_unused
+from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
 if TYPE_CHECKING:
     from vmdpotential.maps.binding import Binding
@@ -55,8 +55,8 @@ class _Rows:
                  numbers: NDArray[np.int64], totals: Floats) -> None:
         self.structure, self.a, self.b, self.by = structure, a, b, by
         self.names = {"total": [a]}.get(by) or (
-            [label(structure, int(n), False) for n in atoms] if by == "atom" else
-            [label(structure, int(structure.residue_starts[n]), True)
+            [atom_label(structure, int(n), False) for n in atoms] if by == "atom" else
+            [atom_label(structure, int(structure.residue_starts[n]), True)
              for n in by_residue(structure, atoms, np.zeros(len(atoms)))[0]])
         self.sums, self.frames = sums, list(zip(numbers.tolist(), totals, strict=True))
         self.all = FrameMean()  # total over all rows
@@ -91,7 +91,7 @@ class SolventOptions:
         heading="medium")] = "none"
     radii: Annotated[str, Option(
         "atomic radii in the continuum: auto for those of the file, or a named set",
-        choices=("auto", *SETS), heading="medium")] = "auto"
+        choices=("auto", *RADII_SETS), heading="medium")] = "auto"
     spacing: Annotated[float, Option(
         "grid spacing of the continuum", unit="A", low=0.05, high=2.0, heading="grid")] = 0.5
     solution: Annotated[Mapping[str, float] | None, Option(
@@ -156,7 +156,7 @@ def energy(
     if solvent.solvent == "none":
         warn_unused(("radii", "spacing", "set"), "there is no continuum; add {solvent pb}")
     structure, report, frames = source.with_frames_of(trajectory, between, "between")
-    chosen = selections(structure, between)
+    chosen = selection_pairs(structure, between)
 
     def bound() -> list[Binding]:
         return [] if solvent.solvent == "none" else [
@@ -191,8 +191,8 @@ def energy(
         files=output.paths, draws=by == "residue" and output.draws)
     output.write(result, f"{rows[0].a} with {rows[0].b}")
     if merged.count == len(work.frames.numbers()):
-        clear(execution.folder)
-    return complete(result, result.frames, len(work.frames.numbers()))
+        clear_blocks(execution.folder)
+    return complete_frames(result, result.frames, len(work.frames.numbers()))
 
 
 class Energies(PairResult):
@@ -222,7 +222,7 @@ class Energies(PairResult):
             "pairs": self.pairs, "by": self.by, "errors": self.errors, "frames": self.frames, "solvent": self.solvent,
             "seconds": self.seconds}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the parameters, errors and rows."""
         yield from super().text()
         for pair, row in zip(self.sums, self.rows, strict=True):
@@ -234,7 +234,7 @@ class Energies(PairResult):
             yield binding_line(row.a, row.b, bound)
         yield (f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine")
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the rows; with a trajectory and by total, a row for every frame."""
         rows = self.pairs
         if self.series and self.by == "total":
@@ -284,21 +284,21 @@ class EnergiesInContinuum(Result):
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
         return super().shown() | {"structure": self.structure}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the charges and the energies."""
         yield str(self.charges)
         yield "no Lennard-Jones parameters: electrostatic energies in the continuum only"
         for (a, b), entry in zip(self.names, self.binding, strict=True):
             yield binding_line(a, b, entry)
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each pair of selections."""
-        columns: Columns = {"a": [a for a, _ in self.names], "b": [b for _, b in self.names]}
+        columns: TableColumns = {"a": [a for a, _ in self.names], "b": [b for _, b in self.names]}
         tables = [entry.table() for entry in self.binding]
         return {**columns, **{name: [value for table in tables for value in table[name]] for name in tables[0]}}
 
 
-def _lines(row: _Rows) -> Iterator[str | Rows]:
+def _lines(row: _Rows) -> Iterator[str | ReportRows]:
     """Yield the rows as lines of the report, the largest energies first."""
     uncertainty, total_uncertainty = row.sums.uncertainty(), row.all.uncertainty()
     if row.by != "total":
@@ -313,7 +313,7 @@ def _lines(row: _Rows) -> Iterator[str | Rows]:
         return (f"{'' if row.by == 'total' else '  '}{row.names[n]} with {row.b}: {total:.4f}{error_text(error)} "
                 f"kcal/mol (Coulomb {coulomb:.4f}, Lennard-Jones {lennard_jones:.4f})")
 
-    yield Rows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")
+    yield ReportRows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")
     if len(row.frames) > 1:
         yield (row.all.too_short() if total_uncertainty is None or np.isnan(total_uncertainty.error[2]) else PLUS_MINUS)
 

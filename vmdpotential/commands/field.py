@@ -12,21 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import label
+from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
-from vmdpotential.commands.structures import contributions
+from vmdpotential.commands.structures import contribution_masks
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import clear
+from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.figures import profiles as figures
-from vmdpotential.frames.field import TOLERANCE, FieldOptions, FieldSeries, Places, bonds_between, field_at
+from vmdpotential.frames.field import (
+    DEFAULT_FIELD_TOLERANCE,
+    FieldOptions,
+    FieldSeries,
+    FieldSites,
+    bonds_between,
+    field_at,
+)
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import (
     PLUS_MINUS,
     error_text,
-    spanned,
+    spanned_correlation_times,
     too_short,
-    uncertainties,
-    uncertainty,
+    uncertainties_of_means,
+    uncertainty_of_mean,
     without_nan,
 )
 from vmdpotential.io.files import output as files
@@ -34,8 +41,8 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Rows, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, complete
+from vmdpotential.parameters import Command, Option, ReportRows, warn_unused
+from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
 Floats = NDArray[np.float64]
 
@@ -72,19 +79,20 @@ class SiteOptions:
             raise UsageError("fit", "the fit only applies to points, as atoms move with the trajectory",
                              "give {points}, or leave it out")
 
-    def places(self, atoms: Structure) -> Places:
+    def places(self, atoms: Structure) -> FieldSites:
         """Return the sites in a structure."""
         if self.at is not None:
             rows = np.flatnonzero(select(atoms, self.at, "at"))
-            return Places.atoms(rows, [label(atoms, int(n), False) for n in rows])
+            return FieldSites.atoms(rows, [atom_label(atoms, int(n), False) for n in rows])
         if self.bonds:
             pairs = bonds_between(atoms, *(select(atoms, text, "bonds") for text in self.bonds))
-            return Places.bonds(pairs, [f"{label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
+            return FieldSites.bonds(pairs,
+                                    [f"{atom_label(atoms, int(i), False)}-{atoms.atom_names[j]}" for i, j in pairs])
         from vmdpotential.io.files.points import numbered_points, read_points
 
         assert self.points is not None
         points = read_points(self.points) if isinstance(self.points, Path) else numbered_points(self.points)
-        return Places.at(*points, atoms, None if self.fit is None else select(atoms, self.fit, "fit"))
+        return FieldSites.at(*points, atoms, None if self.fit is None else select(atoms, self.fit, "fit"))
 
     def words(self, kind: str) -> str:
         """Return a description of the sites."""
@@ -146,12 +154,12 @@ def field(
     atoms, report, frames = source.with_frames_of(trajectory)
     places = sites.places(atoms)
     left_out = options.left_out(places)
-    tolerance = options.tolerance or (None if options.named_method else TOLERANCE)
+    tolerance = options.tolerance or (None if options.named_method else DEFAULT_FIELD_TOLERANCE)
     execution = execution.with_block_folder(path)
     with progress.clock() as clock:
         field_series = field_at(
             atoms, places, frames,
-            replace(options, sources=contributions(atoms, from_), cell=source.cell),
+            replace(options, sources=contribution_masks(atoms, from_), cell=source.cell),
             execution)
     scale = 1 / FIELD_UNITS[field_unit]
     summary, series = _summary(field_series, scale)
@@ -166,8 +174,8 @@ def field(
     output.write(result, "electric field", partial(_write_arrays, field_series, scale, field_unit) if arrays else None)
     total = 1 if frames is None else len(frames.numbers())
     if result.frames == total:
-        clear(execution.folder)
-    return complete(result, result.frames, total)
+        clear_blocks(execution.folder)
+    return complete_frames(result, result.frames, total)
 
 
 class Field(Result):
@@ -204,7 +212,7 @@ class Field(Result):
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
         return super().shown() | {"structure": self.structure}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the error of the field, and the largest mean values."""
         result, places, unit, frames = self.fields, self.fields.places, self.field_unit, "s" * (self.frames != 1)
         origin = "from two grids" if self.options.tolerance is None else f"tolerance {self.options.tolerance:g}"
@@ -221,7 +229,7 @@ class Field(Result):
         yield from _lines(result, self.summary, self.series)
         yield f"{self.frames} frame{frames} in {self.seconds:.2f} s on the {result.engine} engine"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each frame, site and contribution."""
         result, scale, unit = self.fields, 1 / FIELD_UNITS[self.field_unit], self.field_unit
         potential, field = result.potential.swapaxes(1, 2), scale * result.field.swapaxes(1, 2)
@@ -251,7 +259,7 @@ def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]
 
     def moments(name: str, values: Floats, scale: float = 1.0) -> dict[str, Any]:
         deviation = scale * values.std(0, ddof=1) if len(values) > 1 else None
-        errors = uncertainties(values)
+        errors = uncertainties_of_means(values)
         return {name: (scale * values.mean(0)).tolist(),
                 f"{name}_std": None if deviation is None else deviation.tolist(),
                 **{f"{name}_{key}": None if errors is None else without_nan(scale * getattr(errors, key))
@@ -263,23 +271,24 @@ def _summary(fields: FieldSeries, scale: float) -> tuple[dict[str, Any], Floats]
     return result, series
 
 
-def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | Rows]:
+def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> Iterator[str | ReportRows]:
     """Yield the mean over all sites, and the rows of the report, the largest values first."""
     mean = series.mean(0)
-    site_errors = uncertainties(series[:, 0])
+    site_errors = uncertainties_of_means(series[:, 0])
     for n, name in enumerate(fields.names):
-        yield (f"  mean over sites, {name}: {mean[n].mean():.4f}{error_text(uncertainty(series[:, n].mean(1)))}, "
-               f"{np.mean(summary['potential'][n]):.4f}")
+        yield (f"  mean over sites, {name}: {mean[n].mean():.4f}"
+               f"{error_text(uncertainty_of_mean(series[:, n].mean(1)))}, {np.mean(summary['potential'][n]):.4f}")
     if mean.shape[1] > 1:
         def line(row: int) -> str:
             return (f"  {fields.places.names[row]}: {mean[0, row]:.4f}"
                     f"{error_text(None if site_errors is None else site_errors.part(row))}, "
                     f"{summary['potential'][0][row]:.4f}")
 
-        yield Rows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
+        yield ReportRows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
     if len(series) > 1:
         total = series[:, 0].mean(1)
-        yield f"  {PLUS_MINUS if uncertainty(total) is not None else too_short(len(total), spanned(total))}"
+        stated = uncertainty_of_mean(total) is not None
+        yield f"  {PLUS_MINUS if stated else too_short(len(total), spanned_correlation_times(total))}"
 
 
 def _write_arrays(fields: FieldSeries, scale: float, unit: str, path: Path) -> None:

@@ -13,21 +13,21 @@ from vmdpotential.commands.between import (
     BetweenOption,
     PairOptions,
     PairResult,
+    atom_label,
     error_line,
-    label,
-    selections,
+    selection_pairs,
     warn_of_mixture,
 )
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
-from vmdpotential.errors import UsageError, many
-from vmdpotential.execution.blocks import clear
+from vmdpotential.errors import UsageError, count_of
+from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.io.files import output as files
-from vmdpotential.pairs.energy import Between
-from vmdpotential.parameters import Command, Option, Rows
-from vmdpotential.results import Columns, complete, put_table
+from vmdpotential.pairs.energy import InteractionEnergyPlan
+from vmdpotential.parameters import Command, Option, ReportRows
+from vmdpotential.results import TableColumns, complete_frames, put_table
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def forces(
         raise UsageError("between", f"exactly two selections are needed, and there are {len(between)}",
                          "such as {between protein} water")
     structure, report, frames = source.with_frames_of(trajectory, between, "between")
-    (a, b, first, second), = selections(structure, between)
+    (a, b, first, second), = selection_pairs(structure, between)
     terms = options.terms(structure)
     warn_of_mixture(structure, report, terms)
     pair = options.between(structure, terms, first, second, forces=True)
@@ -77,18 +77,18 @@ def forces(
     result = Forces(
         charges=report, a=a, b=b, unit="kcal/mol/A", frames=len(numbers), forces=mean, sum=mean.sum(0), options=options,
         pair=pair, sums=[pair], cell=last_cell(merged), parameters=terms.source, numbers=numbers, values=values,
-        names=[label(structure, int(n), False) for n in pair.atoms], structure=structure, file=output,
+        names=[atom_label(structure, int(n), False) for n in pair.atoms], structure=structure, file=output,
         files=[] if output is None else [output])
     if output is not None:
-        with files.writing([output], force) as (place,):
+        with files.writing_files([output], force) as (place,):
             if output.suffix.lower() == ".npz":
                 with place.open("wb") as binary:
                     np.savez(binary, forces=values, frames=numbers, atoms=pair.atoms)
             else:
                 put_table(result.table(), place)
     if merged.count == len(work.frames.numbers()):
-        clear(execution.folder)
-    return complete(result, len(numbers), len(work.frames.numbers()))
+        clear_blocks(execution.folder)
+    return complete_frames(result, len(numbers), len(work.frames.numbers()))
 
 
 class Forces(PairResult):
@@ -99,7 +99,7 @@ class Forces(PairResult):
     frames: int
     forces: Floats
     sum: Floats
-    pair: Between
+    pair: InteractionEnergyPlan
     file: Path | None
     numbers: NDArray[np.int64]
     values: Floats
@@ -111,17 +111,17 @@ class Forces(PairResult):
             "a": self.a, "b": self.b, "frames": self.frames, "forces": self.forces, "sum": self.sum,
             "atoms": self.pair.atoms, "error": self.pair.error_forces, "file": self.file}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the parameters, the error, the sum and the largest force."""
         yield from super().text()
         sizes = np.linalg.norm(self.forces, axis=1)
         most = int(sizes.argmax())
         yield error_line(self.pair, self.pair.error_forces, "forces on atoms")
-        yield (f"on {many(len(self.names), 'atom')} of {self.a} by {self.b}, {many(self.frames, 'frame')}: "
+        yield (f"on {count_of(len(self.names), 'atom')} of {self.a} by {self.b}, {count_of(self.frames, 'frame')}: "
                f"sum ({', '.join(f'{x:.4f}' for x in self.sum)}) kcal/mol/A; the largest on {self.names[most]}, "
                f"{sizes[most]:.4f}")
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each atom and frame."""
         frames, atoms, _ = self.values.shape
         return {"frame": np.repeat(self.numbers, atoms), "index": np.tile(self.pair.atoms, frames),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.grid.planes import middle
+from vmdpotential.grid.planes import middle_plane
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
 from vmdpotential.results import Axes, Result
@@ -112,5 +112,5 @@ class GridResult(Result):
         """Draw the plane across z through the middle of the map."""
         from vmdpotential.figures.slices import draw_slice
 
-        draw_slice(ax, self.grid, middle(self.grid.lattice))
+        draw_slice(ax, self.grid, middle_plane(self.grid.lattice))
         return ax

@@ -14,15 +14,15 @@ from vmdpotential.commands.options import Force, Format, Source
 from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
-from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import suffix
+from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
+from vmdpotential.io.files.text import format_suffix
 from vmdpotential.ions import IonOptions, PlacedIon, Placement, place_replicas
-from vmdpotential.ions.report import least_distances, radial_distributions, replica_lines, summary
+from vmdpotential.ions.report import distance_summary, least_distances, radial_distributions, replica_lines
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Rows, items, warn_unused
-from vmdpotential.results import Columns, Result
+from vmdpotential.parameters import Command, Option, ReportRows, parse_items, warn_unused
+from vmdpotential.results import Result, TableColumns
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def parse_templates(text: str) -> dict[str, Path]:
     ValueError
         When the text has another form; the message says what is wrong.
     """
-    given = items(text, "=", "NAME=FILE, several with commas, such as NH4=ammonium.mol2")
+    given = parse_items(text, "=", "NAME=FILE, several with commas, such as NH4=ammonium.mol2")
     return {name: Path(file) for name, file in given.items()}
 
 
@@ -101,7 +101,7 @@ def ionize(
         When there are not enough sites for the ions.
     """
     from vmdpotential.io import can_be_written, check_formats, read_structure
-    from vmdpotential.io.topologies.ion_parameters import attached
+    from vmdpotential.io.topologies.ion_parameters import with_ion_parameters
 
     output, table, format, force = outputs.output, outputs.table, outputs.format, outputs.force
     from_file = not isinstance(source.structure, Structure)
@@ -115,7 +115,7 @@ def ionize(
         for number in range(1, replicas + 1)]
     names = [files.named(group.structures, format, can_be_written) for group in groups]
     files.check([path for group in groups for path in group.all], force or dry_run)
-    if parameters and not any(suffix(path) in PRMTOP for group in names for path in group):
+    if parameters and not any(format_suffix(path) in PRMTOP_SUFFIXES for group in names for path in group):
         raise UsageError("parameters", "these files are only used when a prmtop is written",
                          "name one as {output}, or leave them out")
     if options.site == "potential":
@@ -128,7 +128,7 @@ def ionize(
         warn_unused(("count", "count_existing"), "no {concentration} of salt is added")
     system, charge_report = source.charged()
     check_formats(system, names[0])
-    system = attached(system, parameters, names[0])
+    system = with_ion_parameters(system, parameters, names[0])
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
     check_templates(templates, names[0], system)
     placements = place_replicas(system, replicas, replace(options, templates=templates))
@@ -180,14 +180,14 @@ class Ionized(Result):
         return super().shown() | {
             "placement": self.placement, "structure": self.structure, "placements": self.placements}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the ions, their energies and distances."""
         yield str(self.charges)
         yield boundary_text(self.cell) + (", Ewald's sum" if self.cell else "")
         yield from self.placement.text if self.placements is None else replica_lines(self.placements)
-        yield from summary(self.least_distances, self.distributions)
+        yield from distance_summary(self.least_distances, self.distributions)
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each ion of the first placement."""
         return self.placement.table()
 
@@ -228,7 +228,7 @@ def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path],
         if unbound and ".psf" in suffixes:
             raise UsageError("ion_template", "a PSF needs bonds, and the file of the ion has none",
                              "give a MOL2 that has them, or write .pdb", value=name)
-        if suffixes.intersection(PRMTOP):
+        if suffixes.intersection(PRMTOP_SUFFIXES):
             prmtop_ions.check_ion(system, name, ion)
         if ".top" in suffixes:
             gromacs_top.check_ion(system, name, ion)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.options import Source
-from vmdpotential.commands.structures import read
-from vmdpotential.errors import InputError, UsageError, many
+from vmdpotential.commands.structures import read_source
+from vmdpotential.errors import InputError, UsageError, count_of
 from vmdpotential.figures.colours import colour_range
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
@@ -80,7 +80,7 @@ def live(
     if output is not None:
         check_map_format(output)
         files.check([output], False)
-    shown = read(source.structure, source.topology, source.cell, source.index)
+    shown = read_source(source.structure, source.topology, source.cell, source.index)
     copies, changes = source.copied(shown)
     settled = in_medium(options, copies)
     structure, charge_report = source.with_charges(copies, [settled.chosen])
@@ -150,7 +150,7 @@ class LiveRun(Result):
         yield f"method {provenance.method}, {boundary_text(cell)}, {points} points, {provenance.medium}"
         yield f"planned in {self.seconds:.2f} s on the {provenance.engine} engine"
         if self.answered is not None:
-            yield many(self.answered, "frame")
+            yield count_of(self.answered, "frame")
 
 
 def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.float64], Cell | None]]:

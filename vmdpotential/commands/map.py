@@ -13,8 +13,8 @@ from vmdpotential import progress
 from vmdpotential.commands.continuum import solvation_data, solvation_lines
 from vmdpotential.commands.gridded import GridResult, lattice_like, stated_error, sum_entries
 from vmdpotential.commands.options import Force, Format, LengthUnitInShell, Like, Source
-from vmdpotential.commands.structures import at_frame, read
-from vmdpotential.errors import UsageError, many
+from vmdpotential.commands.structures import at_frame, read_source
+from vmdpotential.errors import UsageError, count_of
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
@@ -43,7 +43,7 @@ class FrameSource(Source):
 
     def read(self) -> Structure:
         """Return the structure at its frame; if requested, expanded to its assembly or crystal cell."""
-        structure = read(self.structure, self.topology, self.cell, self.index, self.trajectory, self.frame,
+        structure = read_source(self.structure, self.topology, self.cell, self.index, self.trajectory, self.frame,
                          self.length_unit)
         structure = at_frame(structure, self.structure, self.trajectory, self.frame, self.cell,
                              self.length_unit)
@@ -133,7 +133,7 @@ def map_(
         for name in names:
             check_map_format(name, grid.lattice)
             check_finite(name, grid.lattice, grid.values)
-        with files.writing(paths, force, names) as places:  # all of them or none
+        with files.writing_files(paths, force, names) as places:  # all of them or none
             if path is not None:
                 put_map(grid, places[0])
             if grid.field is not None:
@@ -189,14 +189,14 @@ class Map(GridResult):
 
     def text(self) -> Iterator[str]:
         """Yield how the map was computed, its errors and its range."""
-        from vmdpotential.engines import get_engine, reason
+        from vmdpotential.engines import automatic_reason, get_engine
         from vmdpotential.interactions.gaussian import ewald_factor
 
         provenance, lattice, options = self.grid.provenance, self.grid.lattice, self.options
         yield str(self.charges)
         without = f", without {self.left_out}, which belong to the solution" if self.left_out else ""
         yield (f"medium {options.word}{self._because}: charges of {options.atoms}{without}: "
-               f"{many(self.count, 'atom')}, net charge {round(self.net_charge, 3) + 0.0:g} e")
+               f"{count_of(self.count, 'atom')}, net charge {round(self.net_charge, 3) + 0.0:g} e")
         on_mesh = (" on a mesh" if provenance.interaction.startswith("shifted") and provenance.tolerance is not None
                    else "")
         yield (f"method {provenance.method}{on_mesh}, {boundary_text(self.cell)}, {provenance.interaction}, "
@@ -217,8 +217,8 @@ class Map(GridResult):
                f"{options.temperature:g} K, {provenance.medium}")
         yield f"{self.seconds:.2f} s on the {provenance.engine} engine ({get_engine(options.engine).describe()})"
         # without PyCUDA, no GPU is expected, and the command `devices` gives the reason
-        if options.engine == "auto" and reason() and find_spec("pycuda"):
-            yield reason()
+        if options.engine == "auto" and automatic_reason() and find_spec("pycuda"):
+            yield automatic_reason()
 
 
     @property

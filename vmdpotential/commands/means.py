@@ -13,7 +13,7 @@ from vmdpotential.frames.average import STATISTICS
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.parameters import result_is_used
-from vmdpotential.results import Columns, put_table
+from vmdpotential.results import TableColumns, put_table
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class MeanFiles:
             log.warning("%s; there is no map of it", no_error)
         return [path for word, (path, _) in self.maps.items() if word in grids]
 
-    def write(self, grids: Mapping[str, Grid], no_error: str, table: Columns | None = None) -> list[Path]:
+    def write(self, grids: Mapping[str, Grid], no_error: str, table: TableColumns | None = None) -> list[Path]:
         """Write the maps of the statistics that there are, and the table; return their files, the maps first."""
         from vmdpotential.io.maps import check_map_format, put_map
 
@@ -86,7 +86,7 @@ class MeanFiles:
         names = {name: grids[word] for word, (_, name) in self.maps.items() if word in grids}
         for name, grid in names.items():
             check_map_format(name, grid.lattice)
-        with files.writing([*paths, *tables], self.force, [*names, *tables]) as places:
+        with files.writing_files([*paths, *tables], self.force, [*names, *tables]) as places:
             for place, grid in zip(places, names.values(), strict=False):
                 put_map(grid, place)
             if table is not None:

@@ -9,24 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential.commands.structures import read
+from vmdpotential.commands.structures import read_source
 from vmdpotential.errors import IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import parse_cell
-from vmdpotential.io.files.text import suffix
+from vmdpotential.io.files.text import format_suffix
 from vmdpotential.io.structures import symmetry
-from vmdpotential.io.structures.symmetry import Copies
-from vmdpotential.io.trajectories.frames import Change, Frames, are_models, changed, opened, parse_frames
+from vmdpotential.io.structures.symmetry import SymmetryCopies
+from vmdpotential.io.trajectories.frames import FrameChange, Frames, are_models, open_frames, parse_frames, with_changes
 from vmdpotential.io.trajectories.lengths import LENGTH_UNITS
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
-from vmdpotential.molecule.water import CHOICES
+from vmdpotential.molecule.water import WATER_CHOICES
 from vmdpotential.parameters import Option, warn_unused
-from vmdpotential.preparation.charged import charged
+from vmdpotential.preparation.charged import charge_structure
 from vmdpotential.results import Result, put_table
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 
@@ -38,7 +38,7 @@ ForceField = Annotated[str, Option(
     choices=("auto", *FORCE_FIELDS), heading="structure and charges")]
 Water = Annotated[str, Option(
     "water model whose charges are given to waters that have none; auto decides by residue name and number of sites",
-    choices=CHOICES, heading="structure and charges")]
+    choices=WATER_CHOICES, heading="structure and charges")]
 CellOption = Annotated[Cell | None, Option(
     "periodic cell that replaces that of the file: three lengths, or these and three angles, or an XSC file",
     unit="A, degrees",
@@ -96,7 +96,7 @@ LengthUnitInShell = Annotated[str | None, replace(_length_unit, shell=True)]
 Force = Annotated[bool, Option("replace files that exist", viewer=False, heading="output")]
 
 
-def copies_of(structure: Structure, source: Path | Structure, assembly: str, expand: str) -> Copies | None:
+def copies_of(structure: Structure, source: Path | Structure, assembly: str, expand: str) -> SymmetryCopies | None:
     """Return the copies of a structure that was read from a source, or None if none are requested.
 
     Raises
@@ -151,9 +151,9 @@ class Source:
 
     def read(self) -> Structure:
         """Return the structure, expanded to its assembly or crystal cell, with the user's cell and groups."""
-        return self.copied(read(self.structure, self.topology, self.cell, self.index))[0]
+        return self.copied(read_source(self.structure, self.topology, self.cell, self.index))[0]
 
-    def copied(self, structure: Structure) -> tuple[Structure, tuple[Change, ...]]:
+    def copied(self, structure: Structure) -> tuple[Structure, tuple[FrameChange, ...]]:
         """Return a structure expanded to its assembly or crystal cell, and the functions that expand frames alike.
 
         If no copies are requested, these are the structure itself and no functions.
@@ -174,22 +174,22 @@ class Source:
             When a file cannot be read, or the trajectory has other atoms.
         """
         trajectory.check()
-        shown = read(self.structure, self.topology, self.cell, self.index, trajectory.trajectory,
+        shown = read_source(self.structure, self.topology, self.cell, self.index, trajectory.trajectory,
                      length_unit=trajectory.length_unit)
         structure, changes = self.copied(shown)
         frames = trajectory.opened(shown, single)
         if changes and self.cell is not None:
             changes = (partial(_in_cell, self.cell), *changes)
-        return structure, changed(frames, changes)
+        return structure, with_changes(frames, changes)
 
     def charged(self, atoms: Sequence[Selection] = (), parameter: str = "atoms") -> tuple[Structure, ChargeReport]:
-        """Return the structure with charges, and a report of their sources; see :func:`charged`."""
+        """Return the structure with charges, and a report of their sources; see :func:`charge_structure`."""
         return self.with_charges(self.read(), atoms, parameter)
 
     def charge_files(self, structure: Structure) -> Charges:
         """Return the files of charges; for a MOL2 file without any, that is also read as one, itself as well."""
         path = self.structure
-        bare = isinstance(path, Path) and suffix(path) == ".mol2" and structure.charges is None
+        bare = isinstance(path, Path) and format_suffix(path) == ".mol2" and structure.charges is None
         return (*self.charges, path) if bare and isinstance(path, Path) else self.charges
 
     def with_frames_of(self, trajectory: TrajectoryOptions,
@@ -208,7 +208,7 @@ class Source:
         if report.prepared:
             from vmdpotential.preparation.follow import Follower
 
-            frames = changed(frames, (Follower(shown, structure),))
+            frames = with_changes(frames, (Follower(shown, structure),))
         return structure, report, frames
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",
@@ -221,7 +221,8 @@ class Source:
             When atoms are missing and may not be added, as to frames of a simulation, which had its own.
         """
         try:
-            made, report = charged(structure, self.force_field, self.water, self.charge_files(structure), atoms,
+            made, report = charge_structure(structure, self.force_field, self.water, self.charge_files(structure),
+                                            atoms,
                                    parameter, self.prepare if whole else "never", self.ph, self.pka)
         except IncompleteError as error:
             if not whole and self.prepare != "never":
@@ -273,7 +274,7 @@ class TrajectoryOptions:
         self.check()
         if isinstance(self.trajectory, Path):
             check_order(self.trajectory, structure)
-        return opened(self.trajectory, len(structure), self.frames, single, self.length_unit)
+        return open_frames(self.trajectory, len(structure), self.frames, single, self.length_unit)
 
     def check(self) -> None:
         """Raise UsageError for frames, or a unit, without a trajectory."""
@@ -314,13 +315,13 @@ class TableOutput:
 
     def write(self, result: Result, title: str, table: Callable[[Path], None] | None = None) -> None:
         """Write the table of a result (by the function `table`, if given) and the figure: both or none."""
-        from vmdpotential.figures.page import render
+        from vmdpotential.figures.page import render_figure
 
-        with files.writing(self.paths, self.force) as places:
+        with files.writing_files(self.paths, self.force) as places:
             if self.output is not None:
                 (table or partial(put_table, result.table()))(places[0])
             if self.figure is not None and (drawn := result.draw()) is not None:
-                places[-1].write_bytes(render(drawn, self.figure, title=title))
+                places[-1].write_bytes(render_figure(drawn, self.figure, title=title))
 
 
 def read_maps(maps: Sequence[Path | Grid], unit: str | None) -> list[Grid]:

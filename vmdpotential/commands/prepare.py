@@ -12,17 +12,17 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential.commands.options import Force, Source
-from vmdpotential.commands.structures import read
-from vmdpotential.errors import UsageError, many
+from vmdpotential.commands.structures import read_source
+from vmdpotential.errors import UsageError, count_of
 from vmdpotential.io import can_be_written, check_formats, write_structures
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.radii import SETS
+from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Without
+from vmdpotential.parameters import Command, Option, WithoutFields
 from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.preparation.report import PreparedStructure
-from vmdpotential.results import Columns, Result, put_table
+from vmdpotential.results import Result, TableColumns, put_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +36,11 @@ class CompletedSource(Source):
 
 
 def prepare(
-    source: Annotated[CompletedSource, Without("topology", "cell", "index")],
+    source: Annotated[CompletedSource, WithoutFields("topology", "cell", "index")],
     leave_out: Annotated[tuple[str, ...], Option(
         "residues to leave out, by name, such as UNK, or by name and number, such as ALA617", metavar="NAME",
         heading="structure and charges")] = (),
-    radii: Annotated[str, Option("set of atomic radii", choices=SETS, heading="medium")] = "mbondi2",
+    radii: Annotated[str, Option("set of atomic radii", choices=RADII_SETS, heading="medium")] = "mbondi2",
     output: Annotated[tuple[Path, ...], Option(
         "files to write: .pqr (atoms with charges and radii), .pdb, .cif or .gro (atoms), .csv (table of all "
         "residues); unless given, only the report is printed",
@@ -68,7 +68,7 @@ def prepare(
     structures = [path for path in output if path not in tables]
     for path in structures:
         if not can_be_written(path):
-            check_formats(read(source.structure, None), [path])
+            check_formats(read_source(source.structure, None), [path])
     files.check(output, force)
     start = time.perf_counter()
     whole = source.read()
@@ -128,13 +128,13 @@ class CompletedStructure(Result):
     def text(self) -> Iterator[str]:
         """Yield the changes and the charges."""
         if self.prepared is None:
-            yield f"{many(len(self.structure), 'atom')}, unchanged"
+            yield f"{count_of(len(self.structure), 'atom')}, unchanged"
             return
         yield from self.prepared.lines()
         yield str(self.charges)
-        yield f"{many(len(self.structure), 'atom')} in {self.seconds:.2f} s"
+        yield f"{count_of(len(self.structure), 'atom')} in {self.seconds:.2f} s"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each residue."""
         return super().table() if self.prepared is None else self.prepared.table()
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
-from vmdpotential.commands.structures import contributions
-from vmdpotential.errors import UsageError, many
-from vmdpotential.execution.blocks import clear
+from vmdpotential.commands.structures import contribution_masks
+from vmdpotential.errors import UsageError, count_of
+from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import QUANTITIES, Profile, ProfileOptions
@@ -22,7 +22,7 @@ from vmdpotential.frames.profile import profile as of_frames
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, complete
+from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
 Floats = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def profile(
             profile_ = of_frames(atoms, frames, replace(
                 options, axis="xyz".index(axis), center=None if center is None else select(atoms, center, "center"),
                 zero=zero if zero in _ZEROS else select(atoms, zero, "zero"),
-                sources=contributions(atoms, from_), cell=source.cell),
+                sources=contribution_masks(atoms, from_), cell=source.cell),
                 execution)
             data = {**report.data, "temperature": options.temperature, "spacing": options.spacing,
                     "smear": options.smear, "center": center}
@@ -115,8 +115,8 @@ def profile(
         integral=profile_.integral if integral else None, files=output.paths, draws=output.draws)
     output.write(result, f"profile along {axis}")
     if profile_.frames == total:
-        clear(execution.folder)
-    return complete(result, profile_.frames, total)
+        clear_blocks(execution.folder)
+    return complete_frames(result, profile_.frames, total)
 
 
 class AxisProfile(Result):
@@ -176,10 +176,10 @@ class AxisProfile(Result):
         if self.integral is not None:
             yield f"the double integral from the left edge ends at {self.integral[-1]:.4f} {unit}" + (
                 "" if profile.corrected else ", where the periodic potential returns to its value at the left edge")
-        blocks = f" in {many(profile.blocks, 'block')}" if profile.frames > 1 else ""
-        yield f"{many(profile.frames, 'frame')}{blocks} in {self.seconds:.2f} s"
+        blocks = f" in {count_of(profile.blocks, 'block')}" if profile.frames > 1 else ""
+        yield f"{count_of(profile.frames, 'frame')}{blocks} in {self.seconds:.2f} s"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the curves, with their standard errors."""
         result = self.profile
         columns = {f"{self.axis} (A)": result.z}

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import BetweenOption, selections
+from vmdpotential.commands.between import BetweenOption, selection_pairs
 from vmdpotential.commands.options import CHARGE_FIELDS, PREPARE_FIELDS, Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import clear
+from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
@@ -21,14 +21,14 @@ from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.rdf import Distribution, PairHistogram, same_residue
-from vmdpotential.parameters import Command, Option, Without
-from vmdpotential.results import Axes, Columns, Figure, Result, complete
+from vmdpotential.parameters import Command, Option, WithoutFields
+from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
 Floats = NDArray[np.float64]
 
 
 def rdf(
-    source: Annotated[Source, Without(*CHARGE_FIELDS, *PREPARE_FIELDS)],
+    source: Annotated[Source, WithoutFields(*CHARGE_FIELDS, *PREPARE_FIELDS)],
     between: BetweenOption,
     trajectory: TrajectoryOptions = TrajectoryOptions(),
     range: Annotated[float, Option(
@@ -67,7 +67,7 @@ def rdf(
             raise InputError(f"{structure.where}: a periodic cell is needed for the density of pairs", "give {cell}")
         check_overlaps(structure)
         warn_of_duplicates(structure)
-    chosen = selections(structure, between)
+    chosen = selection_pairs(structure, between)
     counts = []
     for _, _, a, b in chosen:
         left_out = None
@@ -90,8 +90,8 @@ def rdf(
         structure=structure)
     output.write(result, ", ".join(result.names))
     if merged.count == len(work.frames.numbers()):
-        clear(execution.folder)
-    return complete(result, result.frames, len(work.frames.numbers()))
+        clear_blocks(execution.folder)
+    return complete_frames(result, result.frames, len(work.frames.numbers()))
 
 
 class Distributions(Result):
@@ -133,7 +133,7 @@ class Distributions(Result):
                    f"within {self.range:g} A")
         yield f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the curves."""
         return {"r": self.r} | {f"{kind} {name}": getattr(self, kind)[n] for n, name in enumerate(self.names)
                                 for kind in ("g", "count")}

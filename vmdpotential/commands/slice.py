@@ -11,12 +11,12 @@ import numpy as np
 
 from vmdpotential.commands.options import Force
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import SHOWN, Range, check_range, standard_limit
+from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result
+from vmdpotential.results import Axes, Figure, Result, TableColumns
 
 if TYPE_CHECKING:
     from vmdpotential.figures.page import Page, Panel
@@ -34,9 +34,9 @@ def _vector(text: str) -> Vector:
     return Vector(*_numbers(text, 3, "three numbers such as 1,1,0 are needed"))
 
 
-def parse_range(text: str) -> Range:
+def parse_range(text: str) -> ValueRange:
     """Return two numbers, such as -20,20, as a range."""
-    return Range(*_numbers(text, 2, "two numbers such as -20,20 are needed"))
+    return ValueRange(*_numbers(text, 2, "two numbers such as -20,20 are needed"))
 
 
 def _numbers(text: str, count: int, reason: str) -> list[float]:
@@ -81,7 +81,7 @@ class PlaneOptions:
         if self.normal is not None:
             middle = (lattice.origin + lattice.last) / 2
             chosen.append(Plane.through(middle if self.point is None else self.point, self.normal))
-        return chosen or ([planes.middle(lattice)] if self.profile is None else [])
+        return chosen or ([planes.middle_plane(lattice)] if self.profile is None else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class AtomsOptions:
 class StyleOptions:
     """Options of the style of the figure."""
 
-    range: Annotated[Range | None, Option(
+    range: Annotated[ValueRange | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
         "otherwise wide enough for 98 % of the values shown", parse=parse_range, metavar="LO,HI", front=True,
         aliases=("color_range",))] = None
@@ -184,7 +184,7 @@ def slice_(
         figures.Panel(grid, entry, name if len(grids) > 1 else "")
         for entry in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
     ]
-    page = figures.compose(
+    page = figures.compose_slices(
         panels, profiles=list(zip(names, grids, strict=True)) if profile else [],
         profile_axis="xyz".index(profile or "z"),
         value_range=style.range, contours=style.contours, structure=structure, slab=atoms.slab, waters=atoms.waters,
@@ -244,7 +244,7 @@ class Slices(Result):
         """Return the figure."""
         return self.page.figure
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each panel."""
         return {name: [panel[name] for panel in self.panels] for name in (
             "map", "plane", "minimum", "maximum", "within_range", "unit", "medium")}
@@ -287,7 +287,7 @@ class Slices(Result):
         if ranges:
             by_values = self.chosen and any(standard_limit(grid) is None for grid in self.grids)
             yield (f"colours: {' or '.join(f'{low:g} to {high:g}' for low, high in ranges)} {unit}".rstrip()
-                   + (f", for {100 * SHOWN:g} % of the values shown" if by_values and len(ranges) == 1 else "")
+                   + (f", for {100 * SHOWN_FRACTION:g} % of the values shown" if by_values and len(ranges) == 1 else "")
                    + (", each medium on its own scale" if len(ranges) > 1 else ""))
         if self.profile:
             yield f"profile: mean over planes along {self.profile}"

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, IncompleteError, InputError, UsageError, VmdpotentialError, many
+from vmdpotential.errors import ChargeError, IncompleteError, InputError, UsageError, VmdpotentialError, count_of
 from vmdpotential.io.files.cellfile import with_cell
 from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.io.trajectories.atom_order import check_order
 from vmdpotential.io.trajectories.frames import Frames, Trajectory
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, select
+from vmdpotential.molecule.selection import SELECTION_WORDS, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.charged import completed
+from vmdpotential.preparation.charged import complete_structure
 
 log = logging.getLogger(__name__)
 
 
-def read(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
+def read_source(structure: Path | Structure, topology: Path | None, cell: Cell | None = None,
          index: Path | None = None, trajectory: Path | Frames | None = None, frame: int | None = None,
          length_unit: str | None = None) -> Structure:
     """Return the structure of a file or of a viewer, with the cell and the groups that a user gave.
@@ -56,7 +56,7 @@ def read(structure: Path | Structure, topology: Path | None, cell: Cell | None =
     return with_cell(structure, cell)
 
 
-def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
+def complete_for_display(structure: Structure, prepare: str, ph: float) -> tuple[Structure, list[str]]:
     """Return a structure with missing atoms added, for display, and a line on what was added, if anything.
 
     A structure that only lacks charges is returned unchanged; so is one that cannot be completed, with a warning.
@@ -69,7 +69,7 @@ def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, 
         charges_and_report(structure, "auto", "auto", [])
     except IncompleteError as error:
         try:
-            result, report = completed(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
+            result, report = complete_structure(structure, error, force_field="auto", water="auto", charges=[], ph=ph)
         except VmdpotentialError as reason:
             log.warning("%s: is shown without its missing atoms (%s)", structure.where, reason.text[:200])
         else:
@@ -79,7 +79,7 @@ def complete(structure: Structure, prepare: str, ph: float) -> tuple[Structure, 
     return structure, []
 
 
-def contributions(structure: Structure, selections: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+def contribution_masks(structure: Structure, selections: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
     """Return the masks of selections whose contributions are reported, without words for kinds that are not present.
 
     Raises
@@ -92,7 +92,7 @@ def contributions(structure: Structure, selections: Sequence[str]) -> dict[str, 
         try:
             result[name] = select(structure, name, "from")
         except UsageError:
-            if name.strip().lower() not in WORDS or (name == selections[-1] and not result):
+            if name.strip().lower() not in SELECTION_WORDS or (name == selections[-1] and not result):
                 raise
             log.warning("%s: has no %s, whose contribution is left out", structure.where, name)
     return result
@@ -126,6 +126,7 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
         count = len(Trajectory(path, len(structure), length_unit=length_unit).numbers())
         if -count <= number < count:
             raise
-        raise UsageError("frame", f"{path} has {many(count, 'frame')}, numbered from 0", value=str(number)) from None
+        raise UsageError("frame", f"{path} has {count_of(count, 'frame')}, numbered from 0",
+                         value=str(number)) from None
     return replace(structure, positions=chosen.positions, cell=cell or chosen.cell or structure.cell,
                    sources=(*structure.sources, f"{path} frame {chosen.number}"))

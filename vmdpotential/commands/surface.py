@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.between import label
+from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import Range, check_range, colour_range, outwards
+from vmdpotential.figures.colours import ValueRange, check_range, colour_range, reading_distance
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
@@ -27,8 +27,8 @@ from vmdpotential.molecule.moments import ChargeMoments, charge_moments
 from vmdpotential.molecule.selection import Selection, is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
-from vmdpotential.results import Axes, Columns, Figure, Result, plain, put_table
-from vmdpotential.surfaces import KINDS, PROBE, Row, Surface, molecular_surface, rows
+from vmdpotential.results import Axes, Figure, Result, TableColumns, plain_value, put_table
+from vmdpotential.surfaces import PROBE_RADIUS, SURFACE_KINDS, Row, Surface, molecular_surface, owner_rows
 from vmdpotential.surfaces.patches import Patch, find_patches, patch_rows
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,11 @@ class SurfaceShape:
     kind: Annotated[str, Option(
         "kind of surface: molecular (boundary of the volume that a probe sphere cannot enter) or accessible (boundary "
         "of the volume that the probe's centre cannot enter)",
-        choices=KINDS,
+        choices=SURFACE_KINDS,
         front=True, aliases=("surface_type",))] = "molecular"
     probe: Annotated[float, Option(
-        "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",), heading="surface")] = PROBE
+        "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",),
+        heading="surface")] = PROBE_RADIUS
     outwards: Annotated[float | None, Option(
         "distance outside the surface at which the map is read; unless given, 1.4 (the centres of water molecules in "
         "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",),
@@ -104,7 +105,7 @@ def surface(
     by: Annotated[str, Option(
         "rows of the table: one for each residue, atom, vertex or patch",
         choices=("residue", "atom", "vertex", "patch"), heading="surface")] = "residue",
-    range: Annotated[Range | None, Option(
+    range: Annotated[ValueRange | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
         "otherwise wide enough for 98 % of the surface",
         parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
@@ -136,15 +137,15 @@ def surface(
         When scikit-image is not installed.
     """
     from vmdpotential.figures import slices
-    from vmdpotential.figures.page import check_figure_format, render
+    from vmdpotential.figures.page import check_figure_format, render_figure
     from vmdpotential.figures.surfaces import vertex_colours
-    from vmdpotential.io.files.meshes import SUFFIXES, is_mesh, put_mesh
+    from vmdpotential.io.files.meshes import MESH_SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name
 
     for path in output.output:
         if not is_mesh(path) and path.suffix.lower() != ".csv":
             raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
-                             f"choose one of .csv, {', '.join(SUFFIXES)}")
+                             f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
     figure, force = output.figure, output.force
     if figure is not None:
         check_figure_format(figure)
@@ -166,7 +167,7 @@ def surface(
     if other := other_molecule(grid, structure.positions[chosen]):
         log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
     mesh = molecular_surface(structure, atoms=chosen, kind=shape.kind, probe=shape.probe, spacing=shape.mesh_spacing)
-    shape = shape if shape.outwards is not None else replace(shape, outwards=outwards(grid))
+    shape = shape if shape.outwards is not None else replace(shape, outwards=reading_distance(grid))
     values = mesh.sample(grid, shape.outwards or 0.0)
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
@@ -177,29 +178,29 @@ def surface(
     span = range or colour_range([grid], [values[outer]])
     owners = mesh.atoms if by == "atom" else structure.residue_of[mesh.atoms]
     parts = [mesh.cavities == n for n in np.unique(mesh.cavities).tolist()]
-    tables = [rows(mesh, values, owners, part) for part in parts]
+    tables = [owner_rows(mesh, values, owners, part) for part in parts]
     names = [_distinct([_name(structure, row, by == "atom") for row in table]) for table in tables]
     one = np.zeros(len(values), np.int64)
-    whole, = rows(mesh, values, one, outer)
+    whole, = owner_rows(mesh, values, one, outer)
     cavities = [Cavity(row.area, row.mean, row.low, row.high, mesh.vertices[part].mean(0).tolist(),
                        _lining(of_part, table))
                 for part, table, of_part in zip(parts[1:], tables[1:], names[1:], strict=True)
-                for row in rows(mesh, values, one, part)]
+                for row in owner_rows(mesh, values, one, part)]
     drawn = np.ones_like(outer) if shape.cavities else outer
     found, patch_of = ([], np.full(len(values), -1)) if patches is None else find_patches(
         mesh, np.where(outer, values, np.nan), patches, structure.residue_of[mesh.atoms])
-    labels = [label(structure, first, True) for first in structure.residue_starts[:-1].tolist()] if found else []
+    labels = [atom_label(structure, first, True) for first in structure.residue_starts[:-1].tolist()] if found else []
     moments = None if structure.charges is None else charge_moments(structure.positions[chosen],
                                                                     structure.known_charges[chosen])
     result = OnSurface(
         prepared=prepared or None, shape=shape, surface=mesh, grid=grid, whole=whole,
-        within=next(iter(rows(mesh, values, one, ~outer)), None), found=cavities, seen=drawn,
+        within=next(iter(owner_rows(mesh, values, one, ~outer)), None), found=cavities, seen=drawn,
         threshold=patches, areas=found, places=patch_of, residues=_distinct(labels), moments=moments,
         span=span, by=by, names=names, tables=tables, values=values, structure=structure,
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
         view=view, label=slices.short_label(grid) if output.label is None else output.label,
         head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
-    with files.writing(paths, force) as places:
+    with files.writing_files(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
                 made = mesh.part(drawn)
@@ -209,7 +210,7 @@ def surface(
             else:
                 put_table(result.table(), place)
         if figure is not None:
-            places[-1].write_bytes(render(result.draw(), figure, title=slices.quantity_label(grid)))
+            places[-1].write_bytes(render_figure(result.draw(), figure, title=slices.quantity_label(grid)))
     return result
 
 
@@ -277,7 +278,7 @@ class OnSurface(Result):
                      f"{kind}_integral": sum(patch.integral for patch in chosen),
                      f"largest_{kind}_patch": max((patch.area for patch in chosen), default=0.0)}
         data |= {name: getattr(self.moments, name, None) for name in ("net_charge", "dipole", "quadrupole")}
-        return {**data, "threshold": self.threshold, "patches": plain(self.patches)}
+        return {**data, "threshold": self.threshold, "patches": plain_value(self.patches)}
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -355,7 +356,7 @@ class OnSurface(Result):
             yield (f"charges: {self.moments.net_charge:+.4g} e, dipole {self.moments.dipole:.4g} D, "
                    f"quadrupole {self.moments.quadrupole:.4g} D A")
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each residue, atom, vertex or patch."""
         if self.by == "patch":
             rows = self.patches
@@ -368,7 +369,7 @@ class OnSurface(Result):
             rows = self.rows
             return {self.by: [row["name"] for row in rows]} | {name: [row[name] for row in rows] for name in _COLUMNS}
         made, numbers = self.surface, np.unique(self.surface.atoms).tolist()
-        atoms = dict(zip(numbers, _distinct([label(self.structure, n, False) for n in numbers]), strict=True))
+        atoms = dict(zip(numbers, _distinct([atom_label(self.structure, n, False) for n in numbers]), strict=True))
         return {**{x: made.vertices[:, n] for n, x in enumerate("xyz")},
                 **{f"n{x}": made.normals[:, n] for n, x in enumerate("xyz")}, "area": made.areas,
                 "part": [_part_name(n) for n in made.cavities.tolist()], "value": self.values,
@@ -386,13 +387,14 @@ class OnSurface(Result):
         """Draw the surface from the first direction, without a legend of its colours."""
         from vmdpotential.figures.surfaces import draw_view
 
-        return draw_view(ax, self.drawn, self._coloured, self.view[0], Range(*self.span), self.areas)
+        return draw_view(ax, self.drawn, self._coloured, self.view[0], ValueRange(*self.span), self.areas)
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
         from vmdpotential.figures import surfaces
 
-        return surfaces.figure(self.drawn, self._coloured, self.view, Range(*self.span), self.label, patches=self.areas)
+        return surfaces.figure(self.drawn, self._coloured, self.view, ValueRange(*self.span), self.label,
+                               patches=self.areas)
 
 
 def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,
@@ -423,7 +425,7 @@ def _lining(names: Sequence[str], table: Sequence[Row]) -> list[str]:
 
 
 def _name(structure: Structure, row: Row, atom: bool) -> str:
-    return label(structure, row.index if atom else int(structure.residue_starts[row.index]), not atom)
+    return atom_label(structure, row.index if atom else int(structure.residue_starts[row.index]), not atom)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import BackendError, CheckError, UsageError, VmdpotentialError
-from vmdpotential.parameters import Command, Option, Rows
-from vmdpotential.results import Columns, Result
+from vmdpotential.parameters import Command, Option, ReportRows
+from vmdpotential.results import Result, TableColumns
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
@@ -58,7 +58,7 @@ def verify(
             work += [*check_pairs(backend), *((name, partial(_check_registered, name, backend, seed))
                                               for name in registry.available("check"))]
         for number, (label, check) in enumerate(work):
-            progress.report(f"verify, {label}", number / len(work))
+            progress.report_progress(f"verify, {label}", number / len(work))
             start = time.perf_counter()
             try:
                 result = [_row(*each) for each in check()]
@@ -94,10 +94,10 @@ class Verification(Result):
         """Return the entries of ``--json``."""
         return super().entries() | {"rows": self.rows, "skipped": self.skipped, "passed": self.passed}
 
-    def text(self) -> Iterator[str | Rows]:
+    def text(self) -> Iterator[str | ReportRows]:
         """Yield the errors, in a short report those that are too large, and what was not checked."""
         order = sorted(range(len(self.rows)), key=lambda n: self.rows[n]["passed"])
-        yield Rows(lambda n: _line(self.rows[n]), order, len(self.failed))
+        yield ReportRows(lambda n: _line(self.rows[n]), order, len(self.failed))
         reasons: dict[str, dict[str, None]] = {}
         for label, reason in self.skipped.items():  # one line for all methods that have the same
             reasons.setdefault(reason, {})[label.partition(",")[0]] = None
@@ -105,7 +105,7 @@ class Verification(Result):
         yield (f"{len(self.rows) - len(self.failed)} of {len(self.rows)} passed: relative errors against the "
                "definition in float64")
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each check."""
         return {name: [row.get(name) for row in self.rows]
                 for name in ("engine", "what", "error", "limit", "passed", "reason", "seconds")}

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.jump import NEAR, Flows
-from vmdpotential.continuum.molecule import Continuum, Floats, Sum
-from vmdpotential.continuum.multigrid import Multigrid
+from vmdpotential.continuum.jump import CLOSED_FORM_SPACINGS, NodeFlows
+from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
+from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.tangential import add_flows_along
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.kernels.launch import KernelFile, call
+from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 Values = NDArray[np.float32]
 
@@ -55,7 +55,7 @@ def levels(shape: tuple[int, int, int]) -> int:
     return max(1, int(np.log2(max(2, (min(shape) - 1) / 8))) + 1)
 
 
-def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
+def enclosing_lattice(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
     """Return a lattice for multigrid that holds the nodes of another, the first of these, and the number of levels."""
     shape = np.maximum(np.array(lattice.shape) + 2, 17)
     depth = levels((int(shape[0]), int(shape[1]), int(shape[2])))
@@ -67,10 +67,10 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
 
 
 #: The two faces across each axis: the axis, and the index along it.
-FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
+LATTICE_FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
 
 
-class Cubic:
+class CubicInterpolation:
     """The cubic polynomial along an axis through the four nodes around each point.
 
     Parameters
@@ -99,13 +99,13 @@ class Cubic:
     def of(self, values: Floats) -> Floats:
         """Return the values (P, M) at the points of functions that have `values` (N, M) at the nodes."""
         result = np.empty((len(self.first), values.shape[1]))
-        call(KERNELS["sum_four_rows"], 0, len(self.first), values=np.ascontiguousarray(values, np.float64),
+        call_kernel(KERNELS["sum_four_rows"], 0, len(self.first), values=np.ascontiguousarray(values, np.float64),
              weights=np.ascontiguousarray(self.weights), first=self.first, out=result, columns=values.shape[1])
         return result
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownSolution:
     """A solution on a lattice from which another one may start.
 
     Parameters
@@ -142,7 +142,7 @@ class Problem:
     ----------
     continuum : Continuum
     lattice : Lattice
-        Of :func:`enclosing`.
+        Of :func:`enclosing_lattice`.
     depth : int
         Levels of multigrid.
     total : callable
@@ -165,8 +165,8 @@ class Problem:
     All are arrays of the engine, on one GPU, which is the current one where a method is called.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: Sum, engine: Engine,
-                 near: float = NEAR) -> None:
+    def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: NodeSum, engine: Engine,
+                 near: float = CLOSED_FORM_SPACINGS) -> None:
         self.continuum, self.lattice, self._engine = continuum, lattice, engine
         c = continuum
         nx, ny, nz = lattice.shape
@@ -181,7 +181,7 @@ class Problem:
         distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
         self.within = region.inside_nodes(distances, engine)
         water, self._outside, between = self._around()
-        flows = Flows(c, lattice, engine)
+        flows = NodeFlows(c, lattice, engine)
         if c.gaussian:
             edges, nodes, sources = smooth.discretised(c, lattice, distances, self._phi, engine)
             self.edges = tuple(map(engine.array, edges))
@@ -200,7 +200,7 @@ class Problem:
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self.unknown = engine.zeros(lattice.shape, np.float32)
         x, y, z = self.edges
-        self._solver = Multigrid(engine, x, y, z, self.k2, self.ions, depth)
+        self._solver = MultigridSolver(engine, x, y, z, self.k2, self.ions, depth)
         self.edges = self._solver.edges  # without a copy
 
     def distances(self) -> Values:
@@ -242,7 +242,7 @@ class Problem:
             self._distances = None
 
     def solve(self, boundary: Any, tolerance: float = TOLERANCE) -> int:
-        """Solve for given potentials, kT/e, at the nodes of :data:`FACES`, one face after the other.
+        """Solve for given potentials, kT/e, at the nodes of :data:`LATTICE_FACES`, one face after the other.
 
         They are float64 in one array, of numpy or the engine. Returns the number of iterations.
 
@@ -280,11 +280,11 @@ class Problem:
         return sums * (float(self.lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant))
 
     @property
-    def known(self) -> Known:
+    def known(self) -> KnownSolution:
         """The solution, without the arrays of the equation."""
-        return Known(self.lattice, self.unknown, self.within)
+        return KnownSolution(self.lattice, self.unknown, self.within)
 
-    def start(self, known: Known) -> bool:
+    def start(self, known: KnownSolution) -> bool:
         """Start from the solution for a similar molecule, if its lattice is the same; return whether it is."""
         fine, coarse = self.lattice, known.lattice
         if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
@@ -297,7 +297,7 @@ class Problem:
         """Return a copy of the solution."""
         return self._copied(self.known)
 
-    def _copied(self, known: Known) -> Any:
+    def _copied(self, known: KnownSolution) -> Any:
         result = self._engine.empty(self.lattice.shape, np.float32)
         self._by_nodes("restart_solution", self.lattice.shape, known=self._engine.array(known.unknown),
                        before=self._engine.array(known.within), within=self.within, charged=self._phi, out=result,
@@ -386,12 +386,12 @@ class Problem:
         kinks = () if membrane is None else (membrane.low, membrane.high)
         nodes, points = ([grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d]) for d in range(3)]
                          for grid in (self.lattice, finer))
-        axes = [Cubic(nodes[d], points[d], kinks if d == 2 else ()) for d in range(3)]
+        axes = [CubicInterpolation(nodes[d], points[d], kinks if d == 2 else ()) for d in range(3)]
         count, finer_count = (sum(2 * grid.size // n for n in grid.shape) for grid in (self.lattice, finer))
         planes, result = self._engine.empty(count, np.float64), self._engine.empty(finer_count, np.float64)
         self._launch("sum_face_planes", count, unknown=self.unknown, within=self.within, charged=self._phi, out=planes,
-                     shape=self.lattice.shape, first=[axes[axis].first[end] for axis, end in FACES],
-                     weights=np.concatenate([axes[axis].weights[end] for axis, end in FACES]))
+                     shape=self.lattice.shape, first=[axes[axis].first[end] for axis, end in LATTICE_FACES],
+                     weights=np.concatenate([axes[axis].weights[end] for axis, end in LATTICE_FACES]))
         self._launch("interpolate_faces", finer_count, planes=planes, first=np.concatenate([a.first for a in axes]),
                      weights=np.concatenate([a.weights for a in axes]), out=result, coarse_shape=self.lattice.shape,
                      shape=finer.shape)
@@ -439,7 +439,7 @@ class Problem:
                      spacing=spacing)
         result = self._engine.to_host(found)
         if self.continuum.gaussian:
-            kinks, part = smooth.Kinks(self.continuum), ((positions - origin) / spacing) % 1
+            kinks, part = smooth.ChargeKinks(self.continuum), ((positions - origin) / spacing) % 1
             for corner in np.ndindex(2, 2, 2):
                 r = np.linalg.norm((corner - part) * spacing, axis=1)
                 result -= np.where(corner, part, 1 - part).prod(1) * kinks.at(np.arange(len(r)), r)

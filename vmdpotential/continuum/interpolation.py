@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.equation import Problem
-from vmdpotential.continuum.smooth import Kinks
+from vmdpotential.continuum.smooth import ChargeKinks
 from vmdpotential.engines import SOFT_CORE
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ LAYERS = 3
 NEAR_NODE = 0.03
 
 
-class Smooth:
+class SolutionInterpolant:
     """The unknown between the nodes of a solution.
 
     Parameters
@@ -44,7 +44,7 @@ class Smooth:
         self._problem, self._distances = problem, problem.distances()
         self._unknown: Values = problem.host(problem.unknown)
         within = problem.host(problem.within)
-        self._kinks = Kinks(problem.continuum) if problem.continuum.gaussian else None
+        self._kinks = ChargeKinks(problem.continuum) if problem.continuum.gaussian else None
         lattice, membrane = problem.lattice, problem.continuum.membrane
         self._sides: Sides = within.astype(np.int8)
         if membrane is not None:

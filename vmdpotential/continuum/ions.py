@@ -40,7 +40,7 @@ def valence(name: str) -> int | None:
     return int(match["sign"] + (match["size"] or "1")) or None
 
 
-def named(values: Mapping[str, float]) -> dict[str, float]:
+def ion_concentrations(values: Mapping[str, float]) -> dict[str, float]:
     """Return the parameters whose names are those of ions, with their concentrations (M)."""
     return {name: value for name, value in values.items() if valence(name) is not None}
 
@@ -50,18 +50,18 @@ def ions_of(values: Mapping[str, float]) -> list[tuple[int, float]]:
 
     These are the names of ions, ``salt`` (monovalent) and ``divalent`` (with monovalent anions), in M.
     """
-    kinds = [(valence(name) or 0, value) for name, value in named(values).items()]
+    kinds = [(valence(name) or 0, value) for name, value in ion_concentrations(values).items()]
     salt, divalent = values.get("salt", 0.0), values.get("divalent", 0.0)
     kinds += [(1, salt), (2, divalent), (-1, salt + 2 * divalent)]
     return [(charge, sum(c for z, c in kinds if z == charge))
             for charge in dict.fromkeys(z for z, c in kinds if c > 0)]
 
 
-def strength(ions: list[tuple[int, float]]) -> float:
+def ionic_strength_of(ions: list[tuple[int, float]]) -> float:
     """Return the ionic strength, M."""
     return 0.5 * sum(c * z * z for z, c in ions)
 
 
-def neutral(ions: list[tuple[int, float]]) -> bool:
+def is_neutral(ions: list[tuple[int, float]]) -> bool:
     """Return whether the charges of the ions of a solution add up to 0."""
     return abs(sum(z * c for z, c in ions)) <= _NEUTRAL * sum(c for _, c in ions)

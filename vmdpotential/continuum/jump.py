@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import WARP, planes_at_once
+from vmdpotential.continuum.region import WARP_THREADS, planes_at_once
 from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice, bounds
-from vmdpotential.kernels.launch import KernelFile, call
+from vmdpotential.grid.lattice import Lattice, coordinate_bounds
+from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))
 
@@ -30,7 +30,7 @@ Scalar = TypeVar("Scalar", float, Floats)
 
 #: Charges nearer to an edge than this many spacings have a closed form there. On the lattice that only gives boundary
 #: values, fewer will do: they change DHFR's potential on the finer one by less than 3e-5.
-NEAR, NEAR_COARSE = 3.0, 2.5
+CLOSED_FORM_SPACINGS, COARSE_CLOSED_FORM_SPACINGS = 3.0, 2.5
 
 #: Edges or charges that a thread takes at a time, and edges on which it sums the potential of charges.
 EDGES_PER_TASK, EDGES_PER_SUM = 20_000, 500
@@ -57,7 +57,7 @@ class CutEdges(NamedTuple):
     line: Any
 
 
-class Flows:
+class NodeFlows:
     """What flows into the nodes of a lattice, kT/e, summed in whole units, whose sums do not depend on the order.
 
     Parameters
@@ -72,7 +72,8 @@ class Flows:
         self._sums = engine.zeros(lattice.size, np.int64)
         self._units = UNITS / max(1.0, float(np.abs(c.charges).max(initial=0.0)))
 
-    def add_jump(self, distances: Any, edges: tuple[Any, Any, Any], phi: Any, near: float = NEAR) -> None:
+    def add_jump(self, distances: Any, edges: tuple[Any, Any, Any], phi: Any,
+                 near: float = CLOSED_FORM_SPACINGS) -> None:
         """Add what the jump lets flow into the ends of the edges that the surface cuts, all in arrays of the engine.
 
         `phi` (nx + 2, ny + 2, nz + 2) is phi_c, kT/e, at the nodes and one more on each side.
@@ -118,7 +119,7 @@ def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Any, edges: tup
     return engine.to_host(cut.outer), engine.to_host(cut.inside) * known[3]
 
 
-def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = NEAR) -> Any:
+def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = CLOSED_FORM_SPACINGS) -> Any:
     """Return phi_c, its first and second derivatives per edge, and its flow (4, E), kT/e, on E cut edges.
 
     They are interpolated along the edges, but for near charges, which have closed forms. The flow is the mean of the
@@ -142,18 +143,19 @@ def in_cubes(positions: Floats, charges: Floats,
     Positions and charges (N, 4); the index (C + 1,) of the first charge of each cube, with z changing fastest; the
     corner (3,) of the first cube, A; the side of a cube, A; and the number of cubes (3,) along each axis.
     """
-    low, high = bounds(positions) if len(positions) else (np.zeros(3), np.zeros(3))
+    low, high = coordinate_bounds(positions) if len(positions) else (np.zeros(3), np.zeros(3))
     side = max(near, float((high - low).max()) / MAX_CUBES)
     counts = ((high - low) / side).astype(np.int64) + 1
     starts, result = np.zeros(counts.prod() + 1, np.int64), np.empty((len(charges), 4))
-    call(KERNELS["sort_charges"], 0, 1, positions=np.ascontiguousarray(positions),
+    call_kernel(KERNELS["sort_charges"], 0, 1, positions=np.ascontiguousarray(positions),
          charges=np.ascontiguousarray(charges), starts=starts, places=np.empty_like(starts),
          numbers=np.empty(len(charges), np.int64), out=result, counts=counts, count=len(charges),
          cubes=len(starts) - 1, low=low, side=side)
     return result[: starts[-1]], starts, low, side, counts
 
 
-def along(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def interpolate_along_edge(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar, Scalar, Scalar,
+                                                                                           Scalar]:
     """Return what is known of a potential at t between the middle two of four nodes in line, by its values there.
 
     Its value, its first and second derivatives per edge by a cubic polynomial; and the mean of its derivative over the
@@ -171,7 +173,7 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any,
                engine: Engine) -> CutEdges:
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     planes, rows = lattice.shape[0], lattice.shape[0] * lattice.shape[1]
-    elements, grain = (planes, WARP * rows), planes_at_once(planes)
+    elements, grain = (planes, WARP_THREADS * rows), planes_at_once(planes)
     numbers = engine.empty(rows, np.int64)
     engine.launch(KERNELS["count_cut_edges"], elements, "surface", grain, distances=distances, numbers=numbers,
                   shape=lattice.shape)

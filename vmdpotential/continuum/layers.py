@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vmdpotential.continuum.equation import Cubic
+from vmdpotential.continuum.equation import CubicInterpolation
 from vmdpotential.continuum.molecule import Continuum, Floats
 
 #: Width of the smooth cut through the integral over k, 1/A. Charges 10 A away have their potential to 1e-6 with it.
@@ -94,7 +94,7 @@ def potential(slab: Slab, points: Floats, positions: Floats, charges: Floats, ap
     heights, height = np.unique(points[:, 2], return_inverse=True)
     row, height = row.reshape(-1), height.reshape(-1)
     known = heights if len(heights) <= HEIGHTS else _heights(slab, float(heights[0]), float(heights[-1]), BETWEEN)
-    between = None if known is heights else Cubic(known, heights, kinks)
+    between = None if known is heights else CubicInterpolation(known, heights, kinks)
     low, high = points[:, :2].min(0), points[:, :2].max(0)
     farthest = float(np.linalg.norm(np.maximum(abs(columns.min(0) - high), abs(columns.max(0) - low))))
     count = int(np.ceil(np.log1p(farthest / NEAR) / STEP)) + 4
@@ -125,7 +125,7 @@ def _by_distance(points: Floats, columns: Floats, count: int) -> object:
     from scipy.sparse import csr_array
 
     x = (np.log1p(np.linalg.norm(points[:, None] - columns, axis=2) / NEAR) / STEP).ravel()
-    cubic = Cubic(np.arange(float(count)), x)
+    cubic = CubicInterpolation(np.arange(float(count)), x)
     owner = np.repeat(np.arange(len(points)), len(columns))
     rows = (owner * count + cubic.first)[:, None] + np.arange(4)
     which = np.repeat(np.tile(np.arange(len(columns)), len(points)), 4)
@@ -172,7 +172,7 @@ def distributed(positions: Floats, charges: Floats, axes: Sequence[Floats], kink
 
     This preserves their sum and their moments to the third order, along z on each side of a kink.
     """
-    x, y, z = (Cubic(axis, positions[:, d], kinks if d == 2 else ()) for d, axis in enumerate(axes))
+    x, y, z = (CubicInterpolation(axis, positions[:, d], kinks if d == 2 else ()) for d, axis in enumerate(axes))
     shape = (len(axes[0]), len(axes[1]), len(axes[2]))
     sums = np.zeros(int(np.prod(shape)))
     for i, j, k in np.ndindex(4, 4, 4):

@@ -18,7 +18,7 @@ Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 
 #: A function that returns the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, for positions (N, 3) and
 #: charges (N,).
-Sum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
+NodeSum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)

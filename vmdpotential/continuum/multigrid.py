@@ -12,7 +12,7 @@ from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.errors import TaskError
 from vmdpotential.kernels.launch import KernelFile
-from vmdpotential.progress import report
+from vmdpotential.progress import report_progress
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ UNUSED: dict[str, Any] = {"scratch": None, "w": None, "sources": None, "values":
                           "limit": 0.0}
 
 
-class Multigrid:
+class MultigridSolver:
     """Solves div(eps grad w) - k2 w = -sources, or the same with the full equation's ions.
 
     Parameters
@@ -128,7 +128,7 @@ class Multigrid:
                     return count
             else:
                 count += self._newton(w, goal * norm)
-            report("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
+            report_progress("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
         norm, size = self._residual(w, sources, w)
         diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
         if norm <= ROUNDING * diagonal * size:

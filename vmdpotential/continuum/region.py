@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, get_engine
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, call, load_library
+from vmdpotential.kernels.launch import KernelFile, call_kernel, load_library
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
@@ -39,13 +39,13 @@ NODES_AT_ONCE = 100_000
 ATOMS_AT_ONCE, PAIRS_AT_ONCE = 100, 5000
 
 #: Ranges of distance by which neighbours are sorted, and threads of a GPU for a sphere or an arc, as in region.cu.
-BINS, WARP = 16, 32
+BINS, WARP_THREADS = 16, 32
 
 #: Number of arcs per sphere for which there is room at first, in proteins; bytes per sphere, rounded up.
 ARCS_PER_SPHERE, BYTES_PER_SPHERE = 6, 2000
 
 
-class Cubes:
+class PointCubes:
     """Points sorted by the cubes of space that contain them, row by row.
 
     Parameters
@@ -70,12 +70,13 @@ class Cubes:
     """
 
     def __init__(self, points: Floats, side: float) -> None:
-        low, high = bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
+        low, high = coordinate_bounds(points) if len(points) else (np.zeros(3), np.zeros(3))
         self.low, self.side = low, max(side, float((high - low).max()) / MAX_CUBES, 1e-9)
         self.counts = np.floor((high - low) / self.side).astype(np.int64) + 1
         self.starts = np.zeros(int(self.counts.prod()) + 1, np.int64)
         self.order, self.of = np.empty(len(points), np.int64), np.empty((len(points), 3), np.int64)
-        call(KERNELS["sort_into_cubes"], 0, 1, points=np.ascontiguousarray(points), numbers=np.empty_like(self.order),
+        call_kernel(KERNELS["sort_into_cubes"], 0, 1, points=np.ascontiguousarray(points),
+                    numbers=np.empty_like(self.order),
              ends=np.empty_like(self.starts), starts=self.starts, order=self.order, cubes=self.of, count=len(points),
              cube_count=len(self.starts) - 1, counts=self.counts, low=low, side=self.side)
 
@@ -123,7 +124,7 @@ class Surface:
             chosen = np.concatenate([chosen, len(radii) + np.arange(len(closed[1]))])
             positions, spheres = np.concatenate([positions, closed[0]]), np.concatenate([spheres, closed[1]])
         self.probe = probe
-        self.cubes = Cubes(positions.take(chosen, 0), 2 * float(spheres[chosen].max(initial=probe)))
+        self.cubes = PointCubes(positions.take(chosen, 0), 2 * float(spheres[chosen].max(initial=probe)))
         self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
         self.centres, self.radii = positions.take(self.order, 0), spheres[self.order]
         self._kept: dict[str, Spheres] = {}  # by the names of engines
@@ -169,7 +170,8 @@ class Surface:
             stamped = bare | place | {
                 "keys": engine.zeros(size, np.uint64), "depth": depth, "deepest": deepest, "spheres": len(self.radii),
                 "reach": reach if ion is None else max(reach, ion - probe + reach)}
-            engine.launch(KERNELS["stamp_spheres"], (planes, WARP * len(self.radii)), "surface", at_once, **stamped)
+            engine.launch(KERNELS["stamp_spheres"], (planes, WARP_THREADS * len(self.radii)), "surface", at_once,
+                          **stamped)
             engine.launch(KERNELS["unpack_keys"], (0, size), "surface", **stamped)
             del stamped
             if ion is not None:
@@ -180,7 +182,7 @@ class Surface:
             engine.launch(KERNELS["project_depths"], size, "surface", NODES_AT_ONCE, first=spheres.first,
                           others=spheres.others, depth=depth, deepest=deepest, **bare, **place)
             if spheres.arc_count:
-                engine.launch(KERNELS["roll_probes"], (planes, WARP * spheres.arc_count), "surface", at_once,
+                engine.launch(KERNELS["roll_probes"], (planes, WARP_THREADS * spheres.arc_count), "surface", at_once,
                               arcs=spheres.arcs, count=spheres.arc_count, distances=depth, **place)
             return depth, shares
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.jump import along, flow_through_cuts
+from vmdpotential.continuum.jump import flow_through_cuts, interpolate_along_edge
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import SOFT_CORE, Engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 Values = NDArray[np.float32]
 Edges = tuple[Values, Values, Values]
@@ -121,7 +121,7 @@ def _free(c: Continuum, lattice: Lattice) -> Values:
     width = widths(c)
     chosen = width > 0
     planes = lattice.shape[0]
-    launch(KERNELS["multiply_free_fractions"], planes, "surface", planes_at_once(planes),
+    launch_kernel(KERNELS["multiply_free_fractions"], planes, "surface", planes_at_once(planes),
            centres=np.ascontiguousarray(c.positions[chosen]), widths=width[chosen], free=result, shape=lattice.shape,
            atoms=int(chosen.sum()), origin=lattice.origin, spacing=lattice.spacing, reach=REACH, core=SOFT_CORE)
     return result
@@ -160,7 +160,7 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
     rest = phi - np.stack([np.bincount(edge, part, len(first)) for part in known.T], 1)
     ends = np.array([0.0, 0.5, 1.0])
     a, m, b, d = rest.T
-    slopes = np.stack([along(a, m, b, d, np.full(len(first), t))[1] for t in ends], 1)
+    slopes = np.stack([interpolate_along_edge(a, m, b, d, np.full(len(first), t))[1] for t in ends], 1)
     result: Floats = ((c.inside / c.mixed(free) - 1) * slopes) @ [1 / 6, 4 / 6, 1 / 6]
     # the fraction that the other atoms leave free changes little along the edge, and is interpolated by a parabola
     width = widths(c)[atom][:, None]
@@ -183,7 +183,7 @@ def _left(r: Floats, width: Floats) -> Floats:
     return np.where(width > 0, -np.expm1(-((r / np.where(width > 0, width, 1)) ** 2)), 1.0)
 
 
-class Kinks:
+class ChargeKinks:
     """The kinks of the unknown at the charges, caused by the displacement of each; no polynomial interpolates them.
 
     Parameters

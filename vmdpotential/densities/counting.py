@@ -33,7 +33,7 @@ LARGEST = 62
 
 
 @dataclass(frozen=True, eq=False)
-class Counting:
+class AtomCounting:
     """Weights, spreading and lattice by which atoms are counted.
 
     Parameters
@@ -66,7 +66,7 @@ class Counting:
     reach: Integers
 
 
-def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
+def near_images(counting: AtomCounting) -> tuple[Integers, Integers, Integers]:
     """Return the images by which atoms in each part of the cell may reach the lattice.
 
     Returns
@@ -76,7 +76,7 @@ def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
     starts : (parts + 1,) int64
         First index of each part in `near`.
     near : (M,) int64
-        Rows of :attr:`Counting.images`, part by part.
+        Rows of :attr:`AtomCounting.images`, part by part.
     """
     if not len(counting.images):
         return np.ones(3, np.int64), np.array([0, 1]), np.zeros(1, np.int64)
@@ -92,7 +92,7 @@ def near_images(counting: Counting) -> tuple[Integers, Integers, Integers]:
 class Counter(ABC):
     """Sums over frames of the atoms' contributions to each node; for one thread at a time."""
 
-    def __init__(self, counting: Counting, engine: Engine) -> None:
+    def __init__(self, counting: AtomCounting, engine: Engine) -> None:
         self._engine, self._spreading, self._atoms = engine, counting.spreading, len(counting.weights)
         self._frame, self._size = 0, int(np.prod(counting.shape))
         bins, starts, near = near_images(counting)
@@ -150,7 +150,7 @@ class ListedCounter(Counter):
     for those nodes alone that have contributions.
     """
 
-    def __init__(self, counting: Counting, engine: Engine) -> None:
+    def __init__(self, counting: AtomCounting, engine: Engine) -> None:
         super().__init__(counting, engine)
         self._bits = self._size.bit_length()
         weights = counting.weights
@@ -203,7 +203,7 @@ def _arrays(count: int) -> tuple[Integers, Floats, Floats]:
 class NodeCounter(Counter):
     """Sums in arrays of all nodes; see :class:`Counter`."""
 
-    def __init__(self, counting: Counting, engine: Engine) -> None:
+    def __init__(self, counting: AtomCounting, engine: Engine) -> None:
         size = int(np.prod(counting.shape))
         with engine.room(33 * size):
             super().__init__(counting, engine)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.molecule.elements import fill, masses
+from vmdpotential.molecule.elements import atom_masses, fill_elements
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import AVOGADRO
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: Counted quantities and their units, of which the first is the default.
-UNITS = {
+QUANTITY_UNITS = {
     "number": ("1/A^3", "mol/L", "relative"), "mass": ("g/cm^3", "relative"), "charge": ("e/A^3",),
     "electrons": ("e/A^3", "relative"), "occupancy": ("fraction",),
 }
@@ -33,7 +33,7 @@ class CountedAtoms:
     Parameters
     ----------
     quantity : str
-        A key of :data:`UNITS`.
+        A key of :data:`QUANTITY_UNITS`.
     unit : str
         Unit of the density.
     rows : (n,) int64
@@ -56,10 +56,10 @@ class CountedAtoms:
     @property
     def factor(self) -> float:
         """Factor that converts weights per A^3 to the unit; for ``relative``, to the quantity's first unit."""
-        return _FACTORS[UNITS[self.quantity][0] if self.unit == "relative" else self.unit]
+        return _FACTORS[QUANTITY_UNITS[self.quantity][0] if self.unit == "relative" else self.unit]
 
 
-def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto") -> CountedAtoms:
+def counted_atoms(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto") -> CountedAtoms:
     """Return the weights with which a density counts the chosen atoms.
 
     Parameters
@@ -71,7 +71,7 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
         ``number`` of atoms, ``mass``, ``charge``, ``electrons`` (the atomic number minus the charge, if there are
         charges), or ``occupancy`` (1 within an atom's van der Waals radius).
     unit : str
-        A unit from :data:`UNITS`, or ``auto`` for the first one of the quantity.
+        A unit from :data:`QUANTITY_UNITS`, or ``auto`` for the first one of the quantity.
 
     Raises
     ------
@@ -80,9 +80,9 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
     InputError
         For atoms without the charge, mass or element that the quantity requires.
     """
-    if quantity not in UNITS:
-        raise UsageError("of", f"choose one of {', '.join(UNITS)}", value=quantity)
-    units = UNITS[quantity]
+    if quantity not in QUANTITY_UNITS:
+        raise UsageError("of", f"choose one of {', '.join(QUANTITY_UNITS)}", value=quantity)
+    units = QUANTITY_UNITS[quantity]
     if unit not in ("auto", *units):
         raise UsageError("unit", f"the density of {quantity} has the units {', '.join(units)}", value=unit)
     rows = np.flatnonzero(chosen)
@@ -90,7 +90,7 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
     if quantity == "charge":
         weights = structure.known_charges[rows]
     elif quantity == "mass":
-        weights, source = _nonzero(structure, masses(structure), rows, "mass"), "masses"
+        weights, source = _nonzero(structure, atom_masses(structure), rows, "mass"), "masses"
     elif quantity == "electrons":
         weights, source = _electrons(structure, rows)
     elif quantity == "occupancy":
@@ -102,7 +102,7 @@ def count(structure: Structure, chosen: Mask, quantity: str, unit: str = "auto")
 def _electrons(structure: Structure, rows: NDArray[np.int64]) -> tuple[Floats, str]:
     import gemmi
 
-    elements = fill(structure).elements
+    elements = fill_elements(structure).elements
     different, inverse = np.unique(elements, return_inverse=True)
     table = np.array([gemmi.Element(str(word)).atomic_number if word else 0 for word in different], float)
     numbers = _nonzero(structure, table[inverse], rows, "element")
@@ -114,11 +114,11 @@ def _electrons(structure: Structure, rows: NDArray[np.int64]) -> tuple[Floats, s
 def _nonzero(structure: Structure, values: Floats, rows: NDArray[np.int64], what: str) -> Floats:
     """Return the values of the atoms `rows`, all above 0 except at sites that are no atoms (virtual sites of water).
     """
-    from vmdpotential.molecule.elements import sites
+    from vmdpotential.molecule.elements import is_massless_site
 
     missing = rows[values[rows] <= 0]
     if len(missing):
-        missing = missing[~sites(structure.atom_names[missing], structure.residue_names[missing])]
+        missing = missing[~is_massless_site(structure.atom_names[missing], structure.residue_names[missing])]
     if len(missing):
         atom = int(missing[0])
         raise InputError(f"{structure.where}: atom {atom + 1} ({structure.label(atom)}) has no {what}",

@@ -17,7 +17,7 @@ MOST = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class DensitySite:
     """Maximum of a density.
 
     Parameters
@@ -39,7 +39,8 @@ class Site:
 
 
 def find_sites(density: Floats, error: Floats | None, lattice: Lattice, *, volume: float, radius: float = 1.4,
-               threshold: float = 0.0, most: int = 100, cell: Cell | None = None, wraps: bool = False) -> list[Site]:
+               threshold: float = 0.0, most: int = 100, cell: Cell | None = None,
+               wraps: bool = False) -> list[DensitySite]:
     """Return the sites of a density, the highest first, no two of which are closer than the radius.
 
     Parameters
@@ -83,7 +84,7 @@ def find_sites(density: Floats, error: Floats | None, lattice: Lattice, *, volum
             continue
         centres = np.concatenate([centres, centre[None]])
         site_error = None if error is None else float(volume * np.sqrt(np.square(error[indices]).sum()))
-        result.append(Site(centre, float(density[tuple(node)]), float(volume * total), site_error))
+        result.append(DensitySite(centre, float(density[tuple(node)]), float(volume * total), site_error))
         if len(result) == most:
             break
     return result

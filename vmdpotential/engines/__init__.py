@@ -8,7 +8,7 @@ Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant; fields a
 e/A^2. An atom closer than 0.01 A to a point contributes the potential at a distance of 0.01 A, and no field.
 
 The precision selects the types of terms and sums, and thereby the relative rms error where charges cancel as in
-water (:data:`vmdpotential.engines.accuracy.ROUNDING`):
+water (:data:`vmdpotential.engines.accuracy.ROUNDING_ERRORS`):
 
 ``single``
     terms in float32; sums in float32, which a GPU adds to float64 totals after every 128 terms;
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from vmdpotential import registry
-from vmdpotential.engines.costs import CPU, Costs
+from vmdpotential.engines.costs import CPU_COSTS, Costs
 from vmdpotential.errors import BackendError, TaskError, UsageError, in_words
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
@@ -42,7 +42,7 @@ from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
     from vmdpotential.engines.pairs import PairSum, PreparedPairs
-    from vmdpotential.engines.result import Mean, Result
+    from vmdpotential.engines.result import Result, RunningMean
     from vmdpotential.engines.smooth import SmoothPart
     from vmdpotential.kernels.launch import Kernel
     from vmdpotential.splitting.mesh import Mesh
@@ -65,7 +65,7 @@ SOFT_CORE = 0.01
 MULTIGRID_BYTES = 66
 
 
-def stretch(cell: Cell, other: Cell) -> Floats | None:
+def cell_stretch(cell: Cell, other: Cell) -> Floats | None:
     """Return the ratios (3,) of another cell's lengths to this one's along x, y and z; None if the shapes differ."""
     change = np.linalg.inv(cell.vectors) @ other.vectors
     along = np.diagonal(change)
@@ -128,7 +128,7 @@ class PotentialSum:
         """
         if self.cell is None:
             raise UsageError("cell", "an open boundary has none")
-        ratios = stretch(self.cell, cell)
+        ratios = cell_stretch(self.cell, cell)
         if ratios is None:
             raise UsageError("cell", "changes its shape, not only its lengths along x, y and z: the axes of a map's "
                              "lattice would rotate with it", "use the frames' own cells one by one")
@@ -192,7 +192,7 @@ class Prepared(abc.ABC):
         """Yield the sum on one part of the target after the other, so that only one part is in memory."""
         return (self.run(positions, charges, part) for part in parts)
 
-    def new_mean(self) -> Mean:
+    def new_mean(self) -> RunningMean:
         """Return an empty mean, to which the sums of frames can be added."""
         from vmdpotential.engines.result import MeanOfResults
 
@@ -209,7 +209,7 @@ class Engine:
     name: str
 
     #: Seconds that the steps of a sum take on this engine.
-    costs: Costs = CPU
+    costs: Costs = CPU_COSTS
 
     @property
     def has_transforms(self) -> bool:
@@ -280,15 +280,16 @@ class Engine:
 
     def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
                **values: Any) -> None:
-        """Run a kernel for range(count), with its arguments by name, see :func:`vmdpotential.kernels.launch.launch`.
+        """Run a kernel for range(count), with its arguments by name, see
+        :func:`vmdpotential.kernels.launch.launch_kernel`.
 
         Where a RANGE_KERNEL and a BLOCK_KERNEL have different elements, `count` are the numbers of both.
 
         Arrays that the kernel only reads may also be numpy's.
         """
-        from vmdpotential.kernels.launch import launch
+        from vmdpotential.kernels.launch import launch_kernel
 
-        launch(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
+        launch_kernel(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
 
     def team_size(self, most: tuple[int, int]) -> int:
         """Return the number of workers for :meth:`launch_team`: up to so many threads of a CPU, or blocks of a GPU."""
@@ -345,15 +346,15 @@ def get_engine(name: str = "auto") -> Engine:
         If the engine does not work on this machine.
     """
     if name == "auto":
-        name = automatic()
+        name = automatic_engine()
     engine: Engine = registry.get("engine", name)
     engine.check()
     return engine
 
 
 @cache
-def automatic() -> str:
-    """Return the name of the engine that ``auto`` selects; :func:`reason` says why."""
+def automatic_engine() -> str:
+    """Return the name of the engine that ``auto`` selects; :func:`automatic_reason` says why."""
     global _reason
     try:
         registry.get("engine", "cuda").check()
@@ -364,7 +365,7 @@ def automatic() -> str:
     return "cuda"
 
 
-def reason() -> str:
+def automatic_reason() -> str:
     """Return why ``auto`` selects the cpu engine; empty if it selects cuda."""
-    automatic()
+    automatic_engine()
     return _reason

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.grid.lattice import bounds
+from vmdpotential.grid.lattice import coordinate_bounds
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     MemoryPlanError
         If the cells do not fit into memory.
     """
-    low, high = bounds(positions)
+    low, high = coordinate_bounds(positions)
     side = cutoff / parts
     while np.prod(np.floor((high - low) / side) + 1) > max(2**20, MAX_CELLS_PER_ATOM * len(positions)):
         side *= 2

@@ -76,12 +76,12 @@ class Costs(NamedTuple):
 
 
 #: Measured with one thread of an EPYC (Zen 4) processor.
-CPU = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, transform_periodic=2.3e-9,
+CPU_COSTS = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, transform_periodic=2.3e-9,
             interpolate=0.0, pair=6e-11, candidate=3e-8, point=1.2e-8, direct=1.1e-10, plain_pair=1.2,
             stencil=0.4)
 
 #: Measured on an H200; those of arbitrary points are estimated from the rates of its kernels in float64.
-CUDA = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
+CUDA_COSTS = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
              interpolate=1.0e-12, pair=4.7e-13, candidate=0.0, point=6.0e-11, direct=2.5e-13, stencil=0.2,
              continuum_node=6e-9, continuum_atom=1.5e-5, at_point=2e-8, gather=1e-11, near=1e-11, sort=3e-9,
              point_pair=2e-12, point_pair_field=4e-12, image=6e-12, wave=1e-11)

@@ -27,7 +27,7 @@ def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]
     return positions, charges
 
 
-def near(lattice: Lattice, reach: float, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
+def charges_near(lattice: Lattice, reach: float, positions: Floats, charges: Floats) -> tuple[Floats, Floats]:
     """Return the charges within `reach` (A) of the lattice along each axis; no others matter in an open boundary."""
     near_lattice = ((positions > lattice.origin - reach) & (positions < lattice.last + reach)).all(1)
     return (positions, charges) if near_lattice.all() else (positions[near_lattice], charges[near_lattice])
@@ -45,7 +45,7 @@ def in_box(work: PotentialSum, positions: Floats, charges: Floats) -> tuple[Floa
     if smooth is None or smooth.box is None:
         return positions, charges
     if smooth.end < np.inf:
-        positions, charges = near(work.lattice, smooth.end, positions, charges)
+        positions, charges = charges_near(work.lattice, smooth.end, positions, charges)
     if smooth.box.holds(positions):
         return positions, charges
     raise InputError("charges are outside of the box that the sum was planned for", "plan it for a larger one")

@@ -48,7 +48,7 @@ class Errors:
 
 
 @dataclass(frozen=True, eq=False)
-class Solvated:
+class SolvationTerms:
     """What a solution around charges adds to their energy.
 
     Parameters
@@ -84,7 +84,7 @@ class Result(Protocol):
         """The errors, if the sum itself estimates them; None if they have to be measured."""
 
     @property
-    def solvated(self) -> Solvated | None:
+    def solvated(self) -> SolvationTerms | None:
         """What a solution around the charges adds to their energy; None without one."""
 
     @property
@@ -130,7 +130,7 @@ class Sums(Protocol):
         """Return the mean square deviation from the mean, in the shape of the mean."""
 
 
-class Mean(Protocol):
+class RunningMean(Protocol):
     """The mean of a lattice sum over frames: steps that are linear in the charges are done once, for all frames.
 
     For one thread at a time.
@@ -195,7 +195,7 @@ class UnstatedProperties:
         return None
 
     @property
-    def solvated(self) -> Solvated | None:
+    def solvated(self) -> SolvationTerms | None:
         """None: there is no solution around the charges."""
         return None
 

@@ -19,29 +19,29 @@ from typing import Any
 
 from vmdpotential import __version__
 from vmdpotential.errors import InputError, OutputError, UsageError, VmdpotentialError
-from vmdpotential.execution.cluster import cluster
-from vmdpotential.execution.pools import WorkerError, collect
+from vmdpotential.execution.cluster import cluster_pool
+from vmdpotential.execution.pools import WorkerError, collect_blocks
 from vmdpotential.execution.processes import Processes
-from vmdpotential.execution.work import Needs, Work, fingerprint
+from vmdpotential.execution.work import Work, WorkNeeds, work_fingerprint
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import text as text_files
 from vmdpotential.io.files.hidden import remove_abandoned
 
 #: File name of the table.
-REPORT = "report.csv"
+REPORT_NAME = "report.csv"
 
 #: First and last columns of the table; those of the results are between them. ``structure`` is the input file.
-FIRST, LAST = ("name", "structure", "file", "status"), ("seconds", "message", "run")
+FIRST_COLUMNS, LAST_COLUMNS = ("name", "structure", "file", "status"), ("seconds", "message", "run")
 
 #: Separator between the names of an input's output files.
-BETWEEN = "; "
+FILE_SEPARATOR = "; "
 
 #: Least interval between two writings of the table, in seconds, and in multiples of the time that a writing takes.
 INTERVAL, TIMES = 2.0, 20.0
 
 
 @dataclass(frozen=True)
-class Item:
+class BatchItem:
     """One input of a batch.
 
     Parameters
@@ -74,7 +74,7 @@ def paths_in(value: Any) -> list[Path]:
 
 #: Function that computes an input and returns values for the table by column; ``file`` has the names of the files
 #: written, where they differ from the expected ones.
-Make = Callable[[Item], Mapping[str, Any]]
+Make = Callable[[BatchItem], Mapping[str, Any]]
 
 
 def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure") -> list[Path]:
@@ -95,21 +95,21 @@ def inputs_of(source: Path, fits: Callable[[Path], bool], what: str = "structure
         if not results:
             raise InputError(f"{source}: there are no {what} files in this folder")
         return results
-    with text_files.reading(source):
-        lines = text_files.read_text(text_files.buffered(source)).decode("utf-8", "surrogateescape").split("\n")
+    with text_files.reading_file(source):
+        lines = text_files.read_text(text_files.buffered_stream(source)).decode("utf-8", "surrogateescape").split("\n")
     results = [Path(line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not results:
         raise InputError(f"{source}: lists no files", "give a path on each line")
     return results
 
 
-def names(paths: Sequence[Path]) -> list[str]:
+def unique_names_of(paths: Sequence[Path]) -> list[str]:
     """Return a unique name for each input: the file name without suffixes, numbered where an earlier input has it."""
     taken: set[str] = set()
     result = []
     for path in paths:
         name = path.name
-        for suffix in (*text_files.COMPRESSED, text_files.suffix(path)):
+        for suffix in (*text_files.COMPRESSED_SUFFIXES, text_files.format_suffix(path)):
             if suffix and name.lower().endswith(suffix) and len(name) > len(suffix):
                 name = name[: -len(suffix)]
         candidate, number = name, 1
@@ -126,12 +126,12 @@ class _Inputs(Work):
     """A work in which every block is one input."""
 
     make: Make
-    items: Sequence[Item]
+    items: Sequence[BatchItem]
     engine: str
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine, whose GPUs are assigned to the processes in turn."""
-        return Needs(self.engine)
+        return WorkNeeds(self.engine)
 
     def block(self, numbers: range) -> Mapping[str, Any]:
         """Compute an input; return its values for the table, and the warnings that were issued."""
@@ -159,7 +159,7 @@ class _Warnings(logging.Handler):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BatchOutcome:
     """The result of a batch: the row of each input, the number of inputs done before, and the seconds taken."""
 
     rows: Sequence[Mapping[str, str]]
@@ -172,8 +172,8 @@ class Outcome:
         return [row for row in self.rows if row["status"] == "failed"]
 
 
-def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[str, Any], *, workers: int = 1,
-              scheduler: str = "", engine: str = "cpu", resume: bool = True, force: bool = False) -> Outcome:
+def run_batch(make: Make, items: Sequence[BatchItem], folder: Path, options: Mapping[str, Any], *, workers: int = 1,
+              scheduler: str = "", engine: str = "cpu", resume: bool = True, force: bool = False) -> BatchOutcome:
     """Compute all inputs, and write the table ``report.csv`` into a folder.
 
     Parameters
@@ -208,7 +208,7 @@ def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: the folder cannot be made ({error.strerror})", "name another") from None
-    report = folder / REPORT
+    report = folder / REPORT_NAME
     files.check([report], force=True)
     former = _former(report, force)
     rows = [_row(item, former.get(item.name, {}), options, resume, force) for item in items]
@@ -220,9 +220,9 @@ def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[
     with contextlib.ExitStack() as stack:
         stack.callback(_write, report, rows)
         if todo:
-            pool = stack.enter_context(cluster(scheduler, work) if scheduler else contextlib.closing(
+            pool = stack.enter_context(cluster_pool(scheduler, work) if scheduler else contextlib.closing(
                 Processes(work, min(workers, len(todo)))))
-            for index, future in collect(pool, [range(n, n + 1) for n in todo], lambda *_: None,
+            for index, future in collect_blocks(pool, [range(n, n + 1) for n in todo], lambda *_: None,
                                          label="inputs", ordered=False, retries=0):
                 row = rows[todo[index]]
                 try:
@@ -237,21 +237,22 @@ def run_batch(make: Make, items: Sequence[Item], folder: Path, options: Mapping[
                     written = time.perf_counter()
                     interval = max(INTERVAL, TIMES * (written - now))
     remove_abandoned(folder)  # temporary files of processes that died
-    return Outcome(rows, len(rows) - len(todo), time.perf_counter() - start)
+    return BatchOutcome(rows, len(rows) - len(todo), time.perf_counter() - start)
 
 
-def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume: bool, force: bool) -> dict[str, str]:
+def _row(item: BatchItem, old: Mapping[str, str], options: Mapping[str, Any], resume: bool, force: bool) -> dict[str,
+                                                                                                                 str]:
     """Return the row of an input: its earlier row if it is done and nothing has changed, else a pending one."""
     read = [item.path, *(path for value in item.values.values() for path in paths_in(value))]
-    task = fingerprint(__version__, options, [os.path.realpath(path) for path in read],
+    task = work_fingerprint(__version__, options, [os.path.realpath(path) for path in read],
                        [path.name for path in item.files],
                        {name: value for name, value in item.values.items() if not paths_in(value)})[:16]
     try:
-        content = fingerprint(*read)[:16]
+        content = work_fingerprint(*read)[:16]
     except InputError:  # reported when it is read
         content = ""
     folder = item.files[0].parent if item.files else Path()
-    written = [folder / name for name in old.get("file", "").split(BETWEEN) if name]
+    written = [folder / name for name in old.get("file", "").split(FILE_SEPARATOR) if name]
     if (resume and old.get("run") == f"{task}-{content}" and content and old["status"] == "done"
             and all(path.exists() for path in written)):
         return {**old, "structure": _shown(item)}
@@ -261,11 +262,11 @@ def _row(item: Item, old: Mapping[str, str], options: Mapping[str, Any], resume:
             if path.exists():
                 raise UsageError("", f"{path}: was written by a run with other options",
                                  "use {force} to replace it, or another folder")
-    return {"name": item.name, "structure": _shown(item), "file": BETWEEN.join(path.name for path in item.files),
+    return {"name": item.name, "structure": _shown(item), "file": FILE_SEPARATOR.join(path.name for path in item.files),
             "status": "pending", "run": f"{task}-{content}"}
 
 
-def _shown(item: Item) -> str:
+def _shown(item: BatchItem) -> str:
     """Return the path of an input, relative to the working folder where it is below that."""
     path = os.path.relpath(item.path)
     return str(item.path) if path.startswith(os.pardir) else path
@@ -281,7 +282,7 @@ def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
             rows = list(reader)
         except csv.Error:
             rows = []
-        known = {*FIRST, *LAST} <= set(reader.fieldnames or ())
+        known = {*FIRST_COLUMNS, *LAST_COLUMNS} <= set(reader.fieldnames or ())
     if not known and not force:
         raise UsageError("", f"{report}: exists and is not the table of a batch", "use {force} to replace it")
     # a row with more or fewer fields is damaged
@@ -290,10 +291,11 @@ def _former(report: Path, force: bool) -> dict[str, dict[str, str]]:
 
 
 def _write(report: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in FIRST + LAST]
-    with (files.writing([report], force=True) as (temporary,),
+    columns = [name for name in dict.fromkeys(name for row in rows for name in row)
+               if name not in FIRST_COLUMNS + LAST_COLUMNS]
+    with (files.writing_files([report], force=True) as (temporary,),
           temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream):
-        writer = csv.DictWriter(stream, (*FIRST, *columns, *LAST), "", lineterminator="\n")
+        writer = csv.DictWriter(stream, (*FIRST_COLUMNS, *columns, *LAST_COLUMNS), "", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 

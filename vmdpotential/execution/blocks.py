@@ -20,32 +20,33 @@ import numpy as np
 from vmdpotential import __version__, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import OutputError, TaskError, UsageError
-from vmdpotential.execution.cluster import cluster
+from vmdpotential.execution.cluster import cluster_pool
 from vmdpotential.execution.pools import (
+    BlockResult,
     CallingThread,
-    Pool,
-    Result,
     WorkerError,
-    collect,
-    finished,
+    WorkerPool,
+    collect_blocks,
+    finished_future,
+    is_picklable,
     on_threads,
-    picklable,
 )
 from vmdpotential.execution.processes import Processes, on_gpus
-from vmdpotential.execution.tree import merged
-from vmdpotential.execution.work import Arrays, Work, fingerprint
+from vmdpotential.execution.tree import merge_in_tree
+from vmdpotential.execution.work import Arrays, Work, work_fingerprint
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.hidden import remove_abandoned
 from vmdpotential.io.maps.npz import put_arrays
 
 log = logging.getLogger(__name__)
 
-#: Least number of blocks of a trajectory, if each has at least :data:`LEAST` frames; and if each also reaches
+#: Least number of blocks of a trajectory, if each has at least :data:`MIN_BLOCK_FRAMES` frames; and if each also
+#: reaches
 #: :data:`ENOUGH`.
 FEW, BLOCKS = 32, 256
 
 #: Least number of frames of a block, unless there are many atoms.
-LEAST = 8
+MIN_BLOCK_FRAMES = 8
 
 #: Greatest number of atoms times frames of a block. It limits the time of a block to between seconds and half a minute
 #: on one core, which is what is lost with a worker, and gives many workers something to do.
@@ -62,7 +63,7 @@ MOST = 1000
 DISK = 5e7
 
 #: Label of the progress of the frames; reports of a block with this label count as parts of it.
-LABEL = "frames"
+FRAMES_LABEL = "frames"
 
 _FINGERPRINT, _DIGEST = "fingerprint", "digest"
 _CALLED = "block-*.npz"
@@ -71,7 +72,7 @@ _CALLED = "block-*.npz"
 def block_size(count: int, atoms: int = 0) -> int:
     """Return the number of frames of a block, for a trajectory with `count` frames and `atoms` atoms."""
     enough = min(-(-count // FEW), ENOUGH // max(1, atoms))
-    return min(max(LEAST, -(-count // BLOCKS), enough), piece_size(atoms))
+    return min(max(MIN_BLOCK_FRAMES, -(-count // BLOCKS), enough), piece_size(atoms))
 
 
 def piece_size(atoms: int) -> int:
@@ -102,7 +103,7 @@ def folder_of(path: Path | None, resume: bool = False) -> Path | None:
     return path.with_name(f"{path.name}.blocks")
 
 
-def clear(folder: Path | None) -> None:
+def clear_blocks(folder: Path | None) -> None:
     """Remove the blocks that are kept in a folder, after the output was written."""
     if folder is not None and folder.is_dir():
         with contextlib.suppress(OSError):
@@ -157,12 +158,12 @@ class BlockResults:
         self.blocks = [item for entry in pieces for item in entry]
         self._pieces = [len(part) for part in pieces]
         self._fingerprint = ""
-        self._first: dict[range, Future[Result]] = {}  # results computed while the pool was chosen
+        self._first: dict[range, Future[BlockResult]] = {}  # results computed while the pool was chosen
         #: Blocks that an earlier run has kept.
         self.kept: set[range] = set()
         if folder is not None:
             parts = [(b.start, b.stop, b.step) for b in self.blocks]
-            self._fingerprint = fingerprint(__version__, work, parts, *([piece] if piece and scheduler else []))
+            self._fingerprint = work_fingerprint(__version__, work, parts, *([piece] if piece and scheduler else []))
             if resume:
                 self._find()
 
@@ -171,7 +172,7 @@ class BlockResults:
         with contextlib.closing(self._computed()) as results:
             for count in self._pieces:
                 batch = itertools.islice(results, count)
-                yield next(batch) if count == 1 else merged(batch, self.work.merge)
+                yield next(batch) if count == 1 else merge_in_tree(batch, self.work.merge)
 
     def _computed(self) -> Generator[Arrays, None, None]:
         """Yield the results of the blocks, or of their pieces, in their order."""
@@ -183,9 +184,9 @@ class BlockResults:
                 self._keep(block, arrays, seconds)
 
         with self._pool(heard) as pool:
-            results = collect(pool, self.blocks, arrived, submit=partial(self._submit, pool))
+            results = collect_blocks(pool, self.blocks, arrived, submit=partial(self._submit, pool))
             while True:
-                with progress.listening(heard):  # but not while the caller uses a result
+                with progress.listen_to_progress(heard):  # but not while the caller uses a result
                     done = next(results, None)
                 if done is None:
                     return
@@ -198,21 +199,21 @@ class BlockResults:
                 yield arrays
 
     @contextlib.contextmanager
-    def _pool(self, heard: progress.Listener) -> Iterator[Pool]:
+    def _pool(self, heard: progress.Listener) -> Iterator[WorkerPool]:
         """Provide the pool that computes the missing blocks."""
         missing = [block for block in self.blocks if block not in self.kept]
         if self.scheduler and missing:
-            with cluster(self.scheduler, self.work, self.piece) as workers:
+            with cluster_pool(self.scheduler, self.work, self.piece) as workers:
                 yield workers
             return
-        pool: Pool
+        pool: WorkerPool
         needs = self.work.needs()
         if not missing:
             pool = CallingThread(self.work)
         elif self.workers:
             pool = Processes(self.work, self.workers)
-        elif (cost := needs.cost) is not None and get_engine(needs.engine).bindings() and picklable(self.work):
-            with progress.listening(heard):
+        elif (cost := needs.cost) is not None and get_engine(needs.engine).bindings() and is_picklable(self.work):
+            with progress.listen_to_progress(heard):
                 pool, first = on_gpus(self.work, cost(), missing)
             self._first = {missing[0]: first} if first else {}
         else:
@@ -220,18 +221,18 @@ class BlockResults:
         with contextlib.closing(pool):
             yield pool
 
-    def _submit(self, pool: Pool, block: range) -> Future[Result]:
+    def _submit(self, pool: WorkerPool, block: range) -> Future[BlockResult]:
         """Return the future of a block's result, which is done where the result was kept."""
         if block in self.kept:
             arrays = self._read(block)
             if arrays is not None:
-                return finished(lambda: (arrays, 0.0))
+                return finished_future(lambda: (arrays, 0.0))
             self.kept.remove(block)
         return self._first.pop(block, None) or pool.submit(block)
 
     def clear(self) -> None:
         """Remove the blocks that are kept, after the output was written."""
-        clear(self.folder)
+        clear_blocks(self.folder)
 
     def _place(self, block: range) -> Path:
         assert self.folder is not None
@@ -270,7 +271,7 @@ class BlockResults:
 
     def _digest(self, block: range, arrays: Arrays) -> str:
         """Return a digest of a block's frames and its result, which reveals files that were swapped or changed."""
-        return fingerprint(self._fingerprint, block, arrays)
+        return work_fingerprint(self._fingerprint, block, arrays)
 
     def _keep(self, block: range, arrays: Arrays, seconds: float) -> None:
         """Write a block's result, unless computing it again is faster."""
@@ -278,7 +279,7 @@ class BlockResults:
             return
         try:
             self.folder.mkdir(exist_ok=True)
-            with files.writing([self._place(block)], force=True) as (temporary,):
+            with files.writing_files([self._place(block)], force=True) as (temporary,):
                 put_arrays(temporary, {**arrays, _FINGERPRINT: np.array(self._fingerprint),
                                        _DIGEST: np.array(self._digest(block, arrays))})
         except (OSError, OutputError) as error:  # the final output may still be written elsewhere
@@ -296,7 +297,7 @@ class _Heard:
     def add(self, frames: int) -> None:
         """Count the frames of a finished block."""
         self.done, self.part = self.done + frames, 0.0
-        self(LABEL, 0.0)
+        self(FRAMES_LABEL, 0.0)
 
     def __call__(self, label: str, fraction: float) -> None:
         """Report progress; `fraction` is that of the frames of a block where the label says so."""
@@ -305,5 +306,5 @@ class _Heard:
         if label == progress.COMPILING:
             self.outer(label, fraction)
         else:
-            self.part = fraction if label == LABEL else self.part
-            self.outer(f"{self.total} {LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
+            self.part = fraction if label == FRAMES_LABEL else self.part
+            self.outer(f"{self.total} {FRAMES_LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))

@@ -17,7 +17,7 @@ from typing import Any
 from vmdpotential import __version__, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.execution.pools import LostError, Pool, Result, WorkerError, timed
+from vmdpotential.execution.pools import BlockResult, LostError, WorkerError, WorkerPool, timed_result
 from vmdpotential.execution.tree import merged_at_once
 from vmdpotential.execution.work import Work
 from vmdpotential.extras import install_command
@@ -30,7 +30,7 @@ OF_WORKERS = (OSError, MemoryError, ImportError, CancelledError)
 
 
 @contextlib.contextmanager
-def cluster(scheduler: str, work: Work, piece: int = 0) -> Iterator[Pool]:
+def cluster_pool(scheduler: str, work: Work, piece: int = 0) -> Iterator[WorkerPool]:
     """Provide a pool of the workers of a Dask cluster.
 
     Parameters
@@ -92,7 +92,7 @@ def _quiet() -> Iterator[None]:
         logging.getLogger(name).setLevel(level)
 
 
-class _Cluster(Pool):
+class _Cluster(WorkerPool):
     """The workers of a Dask cluster, to which the work is sent once."""
 
     def __init__(self, client: Any, work: Work, piece: int) -> None:
@@ -115,7 +115,7 @@ class _Cluster(Pool):
                 if self._asked - start > WORKERS:
                     raise TaskError(f"the Dask scheduler at {self._address} has no workers",
                                     "start some with 'dask worker', and {resume}")
-                progress.report("blocks", 0.0)
+                progress.report_progress("blocks", 0.0)
                 time.sleep(0.2)
         return 2 * self._width
 
@@ -124,17 +124,17 @@ class _Cluster(Pool):
         scheduler = self.client.scheduler
         return str(scheduler.address if scheduler is not None else "its address")
 
-    def submit(self, block: range) -> Future[Result]:
+    def submit(self, block: range) -> Future[BlockResult]:
         self._submitted += 1
         submit = partial(self.client.submit, pure=False, priority=-self._submitted)
         pieces = [block[n : n + self.piece] for n in range(0, len(block), self.piece)] if self.piece else [block]
         task = merged_at_once([submit(_block, self._work, item, __version__) for item in pieces],
                               partial(submit, _merged, self._work))
-        result: Future[Result] = Future()
+        result: Future[BlockResult] = Future()
         task.add_done_callback(partial(self._done, result))
         return result
 
-    def _done(self, result: Future[Result], task: Any) -> None:
+    def _done(self, result: Future[BlockResult], task: Any) -> None:
         """Pass the result of a Dask task on to the future that :meth:`submit` returned for it."""
         from distributed import KilledWorker
 
@@ -166,11 +166,11 @@ def _same(work: Work) -> Work:
     return work
 
 
-def _merged(work: Work, a: Result, b: Result) -> Result:
+def _merged(work: Work, a: BlockResult, b: BlockResult) -> BlockResult:
     return work.merge(a[0], b[0]), a[1] + b[1]
 
 
-def _block(work: Work, block: range, version: str) -> Result:
+def _block(work: Work, block: range, version: str) -> BlockResult:
     """Compute a block on a worker."""
     from distributed import get_worker
 
@@ -179,4 +179,4 @@ def _block(work: Work, block: range, version: str) -> Result:
     bindings, name = get_engine(work.needs().engine).bindings(), get_worker().name
     binding = bindings[name % len(bindings)] if bindings and isinstance(name, int) else contextlib.nullcontext
     with binding():
-        return timed(work, block)
+        return timed_result(work, block)

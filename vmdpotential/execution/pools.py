@@ -1,6 +1,7 @@
 """Pools that compute blocks: this thread, or several threads with a GPU, a share of the cores, or a process each.
 
-:func:`collect` submits blocks to any pool as futures of :mod:`concurrent.futures`, a few at a time, so that the memory
+:func:`collect_blocks` submits blocks to any pool as futures of :mod:`concurrent.futures`, a few at a time, so that the
+memory
 needed does not grow with their number. It reports progress, where a listener may raise KeyboardInterrupt, and submits a
 block again when its worker was lost.
 """
@@ -27,7 +28,7 @@ from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.kernels import threads
 
 #: Result of a block, and the seconds that it took.
-Result = tuple[Arrays, float]
+BlockResult = tuple[Arrays, float]
 #: Function that binds the calling thread to a GPU, or to a share of the cores.
 Binding = Callable[[], contextlib.AbstractContextManager[object]]
 
@@ -56,7 +57,7 @@ class LostError(WorkerError):
     """A worker that died or failed for reasons of its own, so that another one may succeed."""
 
 
-class Pool(ABC):
+class WorkerPool(ABC):
     """An executor of blocks."""
 
     def ahead(self) -> int:
@@ -64,7 +65,7 @@ class Pool(ABC):
         return 1
 
     @abstractmethod
-    def submit(self, block: range) -> Future[Result]:
+    def submit(self, block: range) -> Future[BlockResult]:
         """Return the future of a block's result."""
 
     def poll(self) -> None:
@@ -76,9 +77,9 @@ class Pool(ABC):
         return
 
 
-def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Arrays, float], None], *,
-            submit: Callable[[range], Future[Result]] | None = None, label: str = "blocks", ordered: bool = True,
-            retries: int = RETRIES) -> Generator[tuple[int, Future[Result]], None, None]:
+def collect_blocks(pool: WorkerPool, blocks: Sequence[range], arrived: Callable[[range, Arrays, float], None], *,
+            submit: Callable[[range], Future[BlockResult]] | None = None, label: str = "blocks", ordered: bool = True,
+            retries: int = RETRIES) -> Generator[tuple[int, Future[BlockResult]], None, None]:
     """Yield the number of each finished block, and the future with its result or error, in the order of the blocks.
 
     Parameters
@@ -97,8 +98,8 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
         How often a block is submitted again after its worker was lost.
     """
     submit = submit or pool.submit
-    running: dict[Future[Result], int] = {}
-    ready: dict[int, Future[Result]] = {}
+    running: dict[Future[BlockResult], int] = {}
+    ready: dict[int, Future[BlockResult]] = {}
     failures: Counter[int] = Counter()
     submitted = taken = 0
     while taken < len(blocks):
@@ -110,7 +111,7 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
         while submitted < len(blocks) and submitted < taken + pool.ahead():
             running[submit(blocks[submitted])] = submitted
             submitted += 1
-        progress.report(label, taken / len(blocks))
+        progress.report_progress(label, taken / len(blocks))
         pool.poll()
         for future in wait(running, POLL, FIRST_COMPLETED).done:
             number = running.pop(future)
@@ -122,12 +123,12 @@ def collect(pool: Pool, blocks: Sequence[range], arrived: Callable[[range, Array
             if error is None:
                 arrived(blocks[number], *future.result())
             ready[number] = future
-    progress.report(label, 1.0)
+    progress.report_progress(label, 1.0)
 
 
-def finished(compute: Callable[[], Result]) -> Future[Result]:
+def finished_future(compute: Callable[[], BlockResult]) -> Future[BlockResult]:
     """Return a future that is done, with the result of a function that is called now, or its error."""
-    future: Future[Result] = Future()
+    future: Future[BlockResult] = Future()
     try:
         future.set_result(compute())
     except Exception as error:
@@ -135,7 +136,7 @@ def finished(compute: Callable[[], Result]) -> Future[Result]:
     return future
 
 
-def timed(work: Work, block: range) -> Result:
+def timed_result(work: Work, block: range) -> BlockResult:
     """Return the result of a block, and the seconds that it took."""
     start, before = time.perf_counter(), sys.getswitchinterval()
     sys.setswitchinterval(TURN)  # so that a thread that starts kernels soon gets the GIL from one that reads
@@ -146,18 +147,18 @@ def timed(work: Work, block: range) -> Result:
         sys.setswitchinterval(before if before > 2 * TURN else DEFAULT_TURN)
 
 
-class CallingThread(Pool):
+class CallingThread(WorkerPool):
     """The calling thread, which computes a block when it is submitted."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
 
-    def submit(self, block: range) -> Future[Result]:
+    def submit(self, block: range) -> Future[BlockResult]:
         """Return the future of a block's result, which is done."""
-        return finished(lambda: timed(self.work, block))
+        return finished_future(lambda: timed_result(self.work, block))
 
 
-class WorkerThreads(Pool):
+class WorkerThreads(WorkerPool):
     """Threads, each with its own function that computes a block.
 
     Parameters
@@ -168,9 +169,9 @@ class WorkerThreads(Pool):
         Makes the blocks that are being computed end soon, with an error.
     """
 
-    def __init__(self, computes: Sequence[Callable[[range], Result]], stop: Callable[[], None]) -> None:
+    def __init__(self, computes: Sequence[Callable[[range], BlockResult]], stop: Callable[[], None]) -> None:
         self._stop, self._count = stop, len(computes)
-        self._free: queue.LifoQueue[Callable[[range], Result]] = queue.LifoQueue()  # the last used is used first
+        self._free: queue.LifoQueue[Callable[[range], BlockResult]] = queue.LifoQueue()  # the last used is used first
         for compute in computes[::-1]:
             self._free.put(compute)
         self._threads = ThreadPoolExecutor(len(computes))
@@ -179,12 +180,12 @@ class WorkerThreads(Pool):
         """Return twice the number of threads."""
         return 2 * self._count
 
-    def submit(self, block: range) -> Future[Result]:
+    def submit(self, block: range) -> Future[BlockResult]:
         """Return the future of a block's result, computed by the next free thread."""
         # each with a copy of the caller's context, as two threads cannot share one
         return self._threads.submit(contextvars.copy_context().run, self._compute, block)
 
-    def _compute(self, block: range) -> Result:
+    def _compute(self, block: range) -> BlockResult:
         compute = self._free.get()
         try:
             return compute(block)
@@ -198,7 +199,7 @@ class WorkerThreads(Pool):
         self._threads.shutdown()
 
 
-def on_threads(work: Work, blocks: int) -> Pool:
+def on_threads(work: Work, blocks: int) -> WorkerPool:
     """Return a pool with a thread for each GPU of the work's engine, or for each share of the cores.
 
     A thread that computes a whole block need not wait for others, and keeps its sums in its cache. No more blocks are
@@ -210,9 +211,9 @@ def on_threads(work: Work, blocks: int) -> Pool:
         if stopped.is_set():
             raise KeyboardInterrupt
 
-    def compute(binding: Binding, block: range) -> Result:
-        with binding(), progress.listening(hear):
-            return timed(work, block)
+    def compute(binding: Binding, block: range) -> BlockResult:
+        with binding(), progress.listen_to_progress(hear):
+            return timed_result(work, block)
 
     if len(bindings) > 1:
         return WorkerThreads([partial(compute, item) for item in bindings], stopped.set)
@@ -226,7 +227,7 @@ def shares(work: Work, blocks: int) -> Sequence[Binding]:
     return [partial(threads.sharing, most)] * most if most > 1 else []
 
 
-def picklable(work: Work) -> bool:
+def is_picklable(work: Work) -> bool:
     """Return whether the work can be sent to other processes: not if part of it is the user's script, or a closure."""
     try:
         return b"__main__" not in pickle.dumps(work, pickle.HIGHEST_PROTOCOL)

@@ -29,17 +29,17 @@ from vmdpotential import memory
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.execution.pools import (
+    BlockResult,
     CallingThread,
     LostError,
-    Pool,
-    Result,
     WorkerError,
+    WorkerPool,
     WorkerThreads,
+    is_picklable,
     on_threads,
-    picklable,
-    timed,
+    timed_result,
 )
-from vmdpotential.execution.work import Arrays, Cost, Work
+from vmdpotential.execution.work import Arrays, FrameCost, Work
 from vmdpotential.kernels import threads
 
 #: Seconds of work from which starting processes pays.
@@ -58,7 +58,7 @@ BY_FILE = 2**22
 _starting = threading.Lock()
 
 
-def process_count(engine: str, most: int, cost: Cost | None = None) -> int:
+def process_count(engine: str, most: int, cost: FrameCost | None = None) -> int:
     """Return the number of processes: several for each GPU, as far as there are cores, or one for each core.
 
     With a cost, twice as many share a GPU as would keep it busy if Python took no time. Each needs as much of the GPU's
@@ -88,7 +88,7 @@ class Processes(WorkerThreads):
     """
 
     def __init__(self, work: Work, count: int, size: int = 0) -> None:
-        if not picklable(work):
+        if not is_picklable(work):
             raise UsageError("workers", "other processes cannot import what a script defines; move it to a module")
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
         # in a file: the start of a process with more data than a pipe holds would block until it reads that
@@ -110,7 +110,7 @@ class Processes(WorkerThreads):
         self._folder.cleanup()
 
 
-def on_gpus(work: Work, cost: Cost, blocks: Sequence[range]) -> tuple[Pool, Future[Result] | None]:
+def on_gpus(work: Work, cost: FrameCost, blocks: Sequence[range]) -> tuple[WorkerPool, Future[BlockResult] | None]:
     """Return processes that share GPUs, if the work's cost, or the time of its first block, shows that this pays.
 
     Returns
@@ -139,7 +139,7 @@ class _Process:
         self._stopped = False
         self._running: tuple[BaseProcess, Connection] | None = None
 
-    def compute(self, block: range) -> Result:
+    def compute(self, block: range) -> BlockResult:
         """Return the result of a block; raise LostError if the process ends."""
         pipe = self._started()
         try:
@@ -218,7 +218,7 @@ def _serve(pipe: Connection, place: int, folder: Path, environment: Mapping[str,
         while True:
             block = pipe.recv()
             try:
-                pipe.send(_stored(*timed(work, block), folder))
+                pipe.send(_stored(*timed_result(work, block), folder))
             except Exception as error:  # MemoryError too
                 pipe.send(_Reply({}, {}, 0.0, WorkerError.of(error)))
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def merged(results: Iterable[T], merge: Callable[[T, T], T]) -> T:
+def merge_in_tree(results: Iterable[T], merge: Callable[[T, T], T]) -> T:
     """Return one or more results merged, which are taken one after another.
 
     Raises
@@ -37,7 +37,7 @@ def merged(results: Iterable[T], merge: Callable[[T, T], T]) -> T:
 
 
 def merged_at_once(results: Sequence[T], merge: Callable[[T, T], T]) -> T:
-    """Return the same as :func:`merged`, level by level, so that the merges of a level can run at the same time."""
+    """Return the same as :func:`merge_in_tree`, level by level; merges of a level can run at the same time."""
     while len(results) > 1:
         pairs = [merge(*results[n : n + 2]) for n in range(0, len(results) - 1, 2)]
         results = [*pairs, *results[len(pairs) * 2 :]]

@@ -19,7 +19,7 @@ from vmdpotential.errors import InputError
 Arrays = Mapping[str, Any]
 
 
-class Cost(NamedTuple):
+class FrameCost(NamedTuple):
     """Cost of a frame: seconds to compute it, seconds to read it; and the bytes of a block's result."""
 
     seconds: float
@@ -27,7 +27,7 @@ class Cost(NamedTuple):
     size: int
 
 
-class Needs(NamedTuple):
+class WorkNeeds(NamedTuple):
     """Requirements of a computation, which determine the pool that runs it.
 
     Parameters
@@ -44,22 +44,22 @@ class Needs(NamedTuple):
 
     engine: str = "cpu"
     memory: int = 0
-    cost: Callable[[], Cost] | None = None
+    cost: Callable[[], FrameCost] | None = None
 
 
 class Work(ABC):
     """A computation on blocks of frames. It can be pickled; its results depend only on it and the frame numbers.
 
-    Blocks of an earlier run are used if its :func:`fingerprint` is the same.
+    Blocks of an earlier run are used if its :func:`work_fingerprint` is the same.
     """
 
     @abstractmethod
     def block(self, numbers: range) -> Arrays:
         """Return the arrays computed from the frames of these numbers. Called from any thread and process."""
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return its requirements."""
-        return Needs()
+        return WorkNeeds()
 
     def merge(self, a: Arrays, b: Arrays) -> Arrays:
         """Return the result of the frames of `a` followed by those of `b`, without changing either.
@@ -77,7 +77,7 @@ class HasIdentity(Protocol):
         """Return the data that determine the result."""
 
 
-def fingerprint(*parts: object) -> str:
+def work_fingerprint(*parts: object) -> str:
     """Return a digest of everything that determines a result.
 
     Numbers, text, arrays, ranges, slices, and sequences, sets, mappings and dataclasses of them count by their values;

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
-from vmdpotential.molecule.names import IONS, WATERS, named
+from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES, in_table
 from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def draw_atoms(
 
     from vmdpotential.molecule import elements as chemistry
     elements = np.char.upper(
-        chemistry.complete(structure.elements, structure.atom_names, structure.residue_names))
-    drawn = ~np.isin(elements, ["H", "D"]) & ~chemistry.sites(structure.atom_names, structure.residue_names)
+        chemistry.complete_elements(structure.elements, structure.atom_names, structure.residue_names))
+    drawn = ~np.isin(elements, ["H", "D"]) & ~chemistry.is_massless_site(structure.atom_names, structure.residue_names)
     if not waters:
-        drawn &= ~named(structure.residue_names, WATERS)
+        drawn &= ~in_table(structure.residue_names, WATER_RESIDUES)
     index = np.flatnonzero(drawn)
     positions = structure.positions[index]
     if periodic is not None and structure.cell is not None:
@@ -76,14 +76,14 @@ def draw_atoms(
         return np.zeros((0, 2))
     index, positions = index[near], positions[near]
     points, elements, height = np.stack([s[near], t[near]], 1), elements[index], height[near]
-    bonds = _bonds(positions, chemistry.radii(elements))
+    bonds = _bonds(positions, chemistry.van_der_waals_radii(elements))
     # one grey for all bonds: halves in the colours of their atoms would clutter the picture
     ax.add_collection(
         LineCollection(list(points[bonds]), colors="#303030", linewidths=0.6, capstyle="round", zorder=2),
         autolim=False)
     order = np.argsort(height, kind="stable")
     size = np.where(np.isin(elements, list(_IONS_DRAWN_LARGER)), 2.2, 1.1)[order]
-    ions = np.where(named(structure.residue_names[index], IONS), structure.residue_names[index], "")
+    ions = np.where(in_table(structure.residue_names[index], ION_RESIDUES), structure.residue_names[index], "")
     face = [_ELEMENT_COLOURS.get(str(element), _OTHER_COLOUR) for element in elements[order]]
     atoms = EllipseCollection(
         size, size, np.zeros(len(order)), units="xy", offsets=points[order], offset_transform=ax.transData,
@@ -101,7 +101,7 @@ def _label(element: str, ion: str) -> str:
     """Return the label of an element, or of an ion given by its residue name, for the key."""
     if element not in _ELEMENT_COLOURS:
         return _OTHERS
-    charge = IONS[ion.upper()].charge if ion else 0
+    charge = ION_RESIDUES[ion.upper()].charge if ion else 0
     return element.capitalize() + ("⁺", "²⁺", "³⁺", "⁻")[charge - 1 if charge > 0 else 3] * bool(charge)
 
 

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 #: Equidistant colours from the most negative value (red) via 0 (white) to the most positive (blue): ColorBrewer's RdBu
 #: without its darkest ends, which can be read without distinguishing red and green.
-STOPS = ("#9e1224", "#d96b54", "#f7c7b0", "#f7f7f7", "#b3d4e8", "#5799c9", "#0f4f99")
+COLOUR_STOPS = ("#9e1224", "#d96b54", "#f7c7b0", "#f7f7f7", "#b3d4e8", "#5799c9", "#0f4f99")
 
 #: Colour of points without a value.
 UNKNOWN = "#999999"
@@ -40,13 +40,13 @@ _WATER = ("screened", "water")
 WATER_RADIUS = 1.4
 
 #: Fraction of the values of other maps that lie within the limits.
-SHOWN = 0.98
+SHOWN_FRACTION = 0.98
 
 #: Fraction of a range below which values of the other sign are neglected.
 _LITTLE = 0.02
 
 
-class Range(NamedTuple):
+class ValueRange(NamedTuple):
     """Range of values."""
 
     low: float
@@ -54,11 +54,11 @@ class Range(NamedTuple):
 
 
 def stops() -> list[list[float]]:
-    """Return :data:`STOPS`, each as red, green and blue, 0 to 1."""
-    return [[channel / 255 for channel in bytes.fromhex(stop[1:])] for stop in STOPS]
+    """Return :data:`COLOUR_STOPS`, each as red, green and blue, 0 to 1."""
+    return [[channel / 255 for channel in bytes.fromhex(stop[1:])] for stop in COLOUR_STOPS]
 
 
-def isovalue(grid: Grid) -> float:
+def initial_isovalue(grid: Grid) -> float:
     """Return the initial level of the isosurfaces of a map; for orbitals and densities the usual one."""
     return ISOVALUES.get(grid.unit) or grid.display_limit()
 
@@ -79,7 +79,7 @@ def isosurface_levels(grid: Grid, level: float | None = None) -> tuple[float, ..
     if grid.unit == _ENERGY and low < 0:
         return (-(level or float(f"{-low / 2:.2g}")),)
     if level is None:
-        level = grid.display_limit() if grid.provenance.frames else isovalue(grid)
+        level = grid.display_limit() if grid.provenance.frames else initial_isovalue(grid)
         if 0 < max(-low, high) <= level:  # all but a few values are 0
             level = float(f"{max(-low, high) / 2:.2g}")
     if not grid.unit.endswith("-3/2"):
@@ -112,7 +112,7 @@ def standard_limit(grid: Grid) -> float | None:
     return float(f"{IN_WATER * factor:.1g}")
 
 
-def outwards(grid: Grid) -> float:
+def reading_distance(grid: Grid) -> float:
     """Return the distance from a molecular surface (A) at which a map is read for the surface's colours.
 
     In a continuum it is the radius of a water, as usual: on the surface itself the potential is dominated by the
@@ -121,7 +121,7 @@ def outwards(grid: Grid) -> float:
     return WATER_RADIUS if grid.provenance.continuum else 0.0
 
 
-def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:
+def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> ValueRange:
     """Return the range of a common colour scale of maps: +-5 kT/e in water, otherwise by the values shown.
 
     Parameters
@@ -133,11 +133,11 @@ def colour_range(grids: Iterable[Grid], shown: Iterable[ArrayLike]) -> Range:
     limits = [standard_limit(grid) for grid in grids]
     first = limits[0] if limits else None
     if first is not None and all(limit == first for limit in limits):
-        return Range(-first, first)
+        return ValueRange(-first, first)
     return robust_range(shown)
 
 
-def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN) -> Range:
+def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN_FRACTION) -> ValueRange:
     """Return a range with round limits that contains a fraction of the values: symmetric, or from or to 0.
 
     The limits do not follow the extremes, because with the peaks at atoms everything else would be pale. If hardly any
@@ -159,7 +159,7 @@ def robust_range(shown: Iterable[ArrayLike], fraction: float = SHOWN) -> Range:
     step = next(step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, np.inf) if limit <= step * power * (1 + 1e-9))
     rest = (1 - fraction) / 2
     low, high = np.quantile(values, (rest, 1 - rest)) if values.any() else (-limit, limit)
-    return Range(0.0 if low > -_LITTLE * limit else -float(step * power),
+    return ValueRange(0.0 if low > -_LITTLE * limit else -float(step * power),
                  0.0 if high < _LITTLE * limit else float(step * power))
 
 
@@ -169,7 +169,7 @@ def scale(value_range: tuple[float, float]) -> list[tuple[float, str]]:
     0 is white, and colours are equally strong at equal distances from 0 on both sides, for any range.
     """
     low, high = value_range
-    inner = [x for x in np.linspace(-1, 1, len(STOPS)) * max(abs(low), abs(high)) if low < x < high]
+    inner = [x for x in np.linspace(-1, 1, len(COLOUR_STOPS)) * max(abs(low), abs(high)) if low < x < high]
     values = [low, *(float(x) for x in inner), high]
     return [(x, "#" + bytes(rgb).hex()) for x, rgb in zip(values, rgb_of(values, value_range), strict=True)]
 
@@ -177,10 +177,10 @@ def scale(value_range: tuple[float, float]) -> list[tuple[float, str]]:
 def rgb_of(values: ArrayLike, value_range: tuple[float, float]) -> NDArray[np.uint8]:
     """Return red, green and blue (N, 3), 0 to 255, of values (N,); :data:`UNKNOWN` where they are not finite."""
     values, largest = np.asarray(values, np.float64), max(map(abs, value_range))
-    table = np.array([tuple(bytes.fromhex(stop[1:])) for stop in STOPS], np.float64)
+    table = np.array([tuple(bytes.fromhex(stop[1:])) for stop in COLOUR_STOPS], np.float64)
     known = np.isfinite(values)
     relative = np.clip(np.where(known, values, 0.0), *value_range) / largest
-    stops = np.linspace(-1, 1, len(STOPS))
+    stops = np.linspace(-1, 1, len(COLOUR_STOPS))
     rgb = np.stack([np.interp(relative, stops, channel) for channel in table.T], -1)
     rgb[~known] = tuple(bytes.fromhex(UNKNOWN[1:]))
     return np.asarray(np.round(rgb), np.uint8)

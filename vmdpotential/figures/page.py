@@ -1,7 +1,7 @@
 """Figures of slices and profiles at a journal's column width.
 
 Figures are made without pyplot, so that they have no global state, and matplotlib's settings change only inside
-:func:`style`.
+:func:`figure_style`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.colours import check_range, colour_range
 from vmdpotential.figures.slices import (
     bar_ticks,
+    contour_levels,
     contour_style,
     contour_ticks,
     draw_profile,
     draw_slice,
-    drawable,
-    levels,
+    drawable_text,
     short_label,
     unit_label,
 )
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.grid.planes import Plane, middle, outline, values_on
+from vmdpotential.grid.planes import Plane, middle_plane, plane_outline, values_on
 from vmdpotential.io.files import output
 from vmdpotential.molecule.structure import Structure
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 #: Column widths of journals, mm.
-WIDTHS = {"single": 89.0, "double": 183.0}
+COLUMN_WIDTHS = {"single": 89.0, "double": 183.0}
 
 #: Width, mm, and dots per inch of a picture in a notebook.
 SMALL, SMALL_DPI = 89.0, 110
@@ -83,7 +83,7 @@ _STYLE: dict[str, Any] = {
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Set fonts, line widths and font embedding in a context."""
     import matplotlib
 
@@ -105,7 +105,7 @@ def width_in_mm(text: str | float) -> float:
         If it is neither, or not between 40 and 1000 mm.
     """
     try:
-        width = WIDTHS[text] if text in WIDTHS else float(str(text).removesuffix("mm"))
+        width = COLUMN_WIDTHS[text] if text in COLUMN_WIDTHS else float(str(text).removesuffix("mm"))
     except ValueError:
         width = math.nan
     if not 40 <= width <= 1000:
@@ -141,7 +141,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Page:
-    """Result of :func:`compose`: the figure, the colour range of each slice, and the Axes."""
+    """Result of :func:`compose_slices`: the figure, the colour range of each slice, and the Axes."""
 
     figure: Figure
     ranges: tuple[tuple[float, float], ...]
@@ -149,13 +149,13 @@ class Page:
 
     def _repr_png_(self) -> bytes:
         """Return the picture that notebooks show."""
-        return render(self.figure, Path("page.png"), SMALL_DPI)
+        return render_figure(self.figure, Path("page.png"), SMALL_DPI)
 
 
-def compose(
+def compose_slices(
     panels: Sequence[Panel], *, profiles: Sequence[tuple[str, Grid]] = (), profile_axis: int = 2,
     value_range: tuple[float, float] | None = None, contours: int = 0, structure: Structure | None = None,
-    slab: float = 3.0, waters: bool = False, width: float = WIDTHS["single"], label: str | None = None,
+    slab: float = 3.0, waters: bool = False, width: float = COLUMN_WIDTHS["single"], label: str | None = None,
 ) -> Page:
     """Return a figure of slices on one scale with one colour bar, and of a plane-averaged profile.
 
@@ -189,7 +189,7 @@ def compose(
         check_range(value_range)
     for panel in panels:
         try:
-            outline(panel.grid.lattice, panel.plane)
+            plane_outline(panel.grid.lattice, panel.plane)
         except UsageError as error:
             if panel.name:
                 error.text = f"{error.text} ({panel.name})"
@@ -209,7 +209,7 @@ def compose(
         count = len(extents)
     elif along == "right" and len(panels) == 1:
         count = 1
-    with style():
+    with figure_style():
         figure = Figure(figsize=(width * _MM, width * _MM))
         # close to the final size, because the gaps for contour labels are cut at this size
         size = 0.8 / count
@@ -223,7 +223,8 @@ def compose(
             source = panel.grid.provenance
             medium = source.medium.partition(",")[0] if several_media and source.medium_kind else ""
             medium = "" if medium == panel.name else medium
-            ax.set_title("\n".join(filter(None, (drawable(_short(panel.name)), drawable(medium), panel.plane.label))))
+            words = drawable_text(_short(panel.name)), drawable_text(medium), panel.plane.label
+            ax.set_title("\n".join(filter(None, words)))
         slices = axes[: len(panels)]
         sides: list[Axis] = [side for ax in slices for side in (ax.xaxis, ax.yaxis)]
         key = _key(figure, slices)
@@ -232,7 +233,7 @@ def compose(
             draw_profile(curve, [grid for _, grid in profiles], profile_axis, [_short(name) for name, _ in profiles],
                          None if panels else value_range, upright=along == "up", short=bool(panels))
             if label is not None and not panels:
-                curve.set_ylabel(drawable(label))
+                curve.set_ylabel(drawable_text(label))
             if along:
                 sides.append(curve.yaxis if along == "up" else curve.xaxis)
         layout.same_ticks(sides)
@@ -297,15 +298,17 @@ def thumbnail(grid: Grid | Structure) -> bytes:
     True
     """
     if isinstance(grid, Structure):
-        from vmdpotential.figures.structures import picture
+        from vmdpotential.figures.structures import structure_picture
 
-        return picture(grid)
-    return render(compose([Panel(grid, middle(grid.lattice))], width=SMALL).figure, Path("thumbnail.png"), SMALL_DPI)
+        return structure_picture(grid)
+    return render_figure(compose_slices([Panel(grid, middle_plane(grid.lattice))], width=SMALL).figure,
+                         Path("thumbnail.png"), SMALL_DPI)
 
 
 def _extent(panel: Panel) -> tuple[float, float]:
     """Return the width and height of a slice, A; that of a single row or column of nodes is their spacing."""
-    across, up = np.maximum(np.ptp(outline(panel.grid.lattice, panel.plane), axis=0), panel.grid.lattice.spacing.min())
+    across, up = np.maximum(np.ptp(plane_outline(panel.grid.lattice, panel.plane), axis=0),
+                            panel.grid.lattice.spacing.min())
     return float(across), float(up)
 
 
@@ -368,7 +371,7 @@ def _colour_bar(figure: Figure, images: Sequence[AxesImage], label: str, limits:
 
     beyond = (any((values := image.get_array()) is not None and values.min() < limits[0] for image in images),
               any((values := image.get_array()) is not None and values.max() > limits[1] for image in images))
-    at = levels(limits, contours) if contours else np.zeros(0)
+    at = contour_levels(limits, contours) if contours else np.zeros(0)
     ticks = contour_ticks(limits, at)
     ticks = bar_ticks(limits, few=single_panel) if ticks is None else ticks
     ends = {(True, True): "both", (True, False): "min", (False, True): "max", (False, False): "neither"}[beyond]
@@ -381,7 +384,7 @@ def _colour_bar(figure: Figure, images: Sequence[AxesImage], label: str, limits:
     for level in at:
         (bar.ax.axvline if below else bar.ax.axhline)(level, **contour_style(level))
     bar.outline.set_linewidth(0.6)  # type: ignore[operator]  # an Artist, not a number as annotated
-    bar.set_label(drawable(label))
+    bar.set_label(drawable_text(label))
     return bar.ax
 
 
@@ -407,12 +410,12 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     """
     name = name or path
     check_figure_format(name)
-    content = render(figure, path, dpi, title, name)
-    with output.writing([path], force) as (temporary,):
+    content = render_figure(figure, path, dpi, title, name)
+    with output.writing_files([path], force) as (temporary,):
         temporary.write_bytes(content)
 
 
-def render(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None) -> bytes:
+def render_figure(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None) -> bytes:
     """Return the contents of a figure's file; parameters are those of :func:`save`."""
     name = name or path
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
@@ -426,6 +429,6 @@ def render(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Pa
     # the default level takes half a second at 600 dpi, and makes files only 7 % smaller
     compression: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if suffix == ".png" else {}
     content = io.BytesIO()  # writing to memory cannot fail; matplotlib's PDF writer hides the reason of a failure
-    with style():
+    with figure_style():
         figure.savefig(content, format=suffix[1:], dpi=dpi, metadata=metadata, **compression)
     return content.getvalue()

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
-from vmdpotential.figures.page import WIDTHS, style
-from vmdpotential.figures.slices import SHADES, drawable
+from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,8 +34,9 @@ def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
     prepare()
     from matplotlib.figure import Figure
 
-    with style():
-        figure = Figure(figsize=(WIDTHS["single"] * _MM, (18 + 4 * min(count, MOST)) * _MM), layout="constrained")
+    with figure_style():
+        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, (18 + 4 * min(count, MOST)) * _MM),
+                        layout="constrained")
         draw(figure.add_subplot())
     return figure
 
@@ -57,16 +58,16 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     rows = np.argsort(-np.abs(total), kind="stable")[:MOST]
     rows = rows[np.argsort(total[rows], kind="stable")]
     y = np.arange(len(rows))
-    ax.barh(y - 0.2, coulomb[rows], 0.4, color=SHADES[0], label="Coulomb")
-    ax.barh(y + 0.2, lennard_jones[rows], 0.4, color=SHADES[1], label="Lennard-Jones")
+    ax.barh(y - 0.2, coulomb[rows], 0.4, color=CURVE_COLOURS[0], label="Coulomb")
+    ax.barh(y + 0.2, lennard_jones[rows], 0.4, color=CURVE_COLOURS[1], label="Lennard-Jones")
     ax.errorbar(total[rows], y, xerr=None if spread is None else spread[rows], fmt="D", color="black",
                 markersize=2.5, elinewidth=0.6, label="total")
     ax.axvline(0, color="#808080", linewidth=0.4)
-    ax.set_yticks(y, [drawable(names[n]) for n in rows])
+    ax.set_yticks(y, [drawable_text(names[n]) for n in rows])
     ax.invert_yaxis()
     ax.set_xlabel("Energy (kcal/mol)")
     if title:
-        ax.set_title(drawable(title))
+        ax.set_title(drawable_text(title))
     ax.legend(frameon=False)
     return ax
 
@@ -74,7 +75,7 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
 def draw_distributions(ax: Axes, curves: Sequence[Distribution], names: Sequence[str]) -> Axes:
     """Draw curves of g(r) into Axes."""
     for n, (curve, name) in enumerate(zip(curves, names, strict=True)):
-        ax.plot(curve.r, curve.g, color=SHADES[n % len(SHADES)], label=drawable(name))
+        ax.plot(curve.r, curve.g, color=CURVE_COLOURS[n % len(CURVE_COLOURS)], label=drawable_text(name))
     ax.axhline(1, color="#808080", linewidth=0.4, zorder=0)
     ax.set(xlabel="r (Å)", ylabel="g(r)")
     ax.set_ylim(bottom=0)
@@ -86,12 +87,12 @@ def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figur
     prepare()
     from matplotlib.figure import Figure
 
-    with style():
-        figure = Figure(figsize=(WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
+    with figure_style():
+        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
         above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
         draw_distributions(above, curves, names)
         for n, curve in enumerate(curves):
-            below.plot(curve.edges[1:], curve.count, color=SHADES[n % len(SHADES)])
+            below.plot(curve.edges[1:], curve.count, color=CURVE_COLOURS[n % len(CURVE_COLOURS)])
         above.set_xlabel("")
         columns = 1 if max(map(len, names)) > LONG else min(3, len(names))
         figure.legend(loc="outside upper center", ncols=columns, frameon=False)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import layout, prepare
-from vmdpotential.figures.page import WIDTHS, style
-from vmdpotential.figures.slices import SHADES, drawable
+from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ _MM = 1 / 25.4
 #: Number of letters of a label that fit into a panel's height.
 _LETTERS = 26
 #: Colours of the total (black) and its contributions.
-_COLOURS = ("#000000", *(shade for shade in SHADES if shade != "#000000"))
+_COLOURS = ("#000000", *(shade for shade in CURVE_COLOURS if shade != "#000000"))
 
 
 def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | None, labels: Sequence[str],
@@ -47,8 +47,8 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
     prepare()
     from matplotlib.figure import Figure
 
-    with style():
-        figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
+    with figure_style():
+        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
         figure.align_ylabels()
@@ -87,7 +87,7 @@ def _wrapped(label: str) -> str:
 
 def _curve(ax: Axes, x: Floats, y: Floats, band: Floats | None, n: int, name: str) -> None:
     colour = _COLOURS[n % len(_COLOURS)]
-    ax.plot(x, y, color=colour, label=drawable(name), zorder=3 - n / 100, marker="o" if len(x) == 1 else None,
+    ax.plot(x, y, color=colour, label=drawable_text(name), zorder=3 - n / 100, marker="o" if len(x) == 1 else None,
             markersize=2.5)
     if band is not None and np.isfinite(band).all():
         ax.fill_between(x, y - band, y + band, color=colour, alpha=0.25, linewidth=0)
@@ -110,8 +110,8 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
     prepare()
     from matplotlib.figure import Figure
 
-    with style():
-        figure = Figure(figsize=(WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
+    with figure_style():
+        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
         figure.align_ylabels()

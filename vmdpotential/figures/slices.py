@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import one_line
 from vmdpotential.figures.atoms import draw_atoms
-from vmdpotential.figures.colours import STOPS, check_range, colour_range
+from vmdpotential.figures.colours import COLOUR_STOPS, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
@@ -39,7 +39,7 @@ CONTOUR = "#202020"
 _LABELLED = 8
 
 #: Colours of curves (blue, vermilion, green, black ...), which colour-blind readers can distinguish (Okabe, Ito 2008).
-SHADES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
+CURVE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00")
 
 
 def quantity_label(grid: Grid, *others: Grid) -> str:
@@ -72,7 +72,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def drawable(text: str) -> str:
+def drawable_text(text: str) -> str:
     """Return text with dollar signs and undecodable bytes escaped, and fractional exponents raised, for matplotlib.
 
     Matplotlib reads text between dollar signs as mathematics, and refuses it if it is not; file names may contain any
@@ -81,7 +81,7 @@ def drawable(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("$", r"\$").replace("⁻³ᐟ²", "$^{-3/2}$")
 
 
-def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
+def diverging_colours(value_range: tuple[float, float], cmap: str | Colormap | None = None) -> Colormap:
     """Return the part of a diverging colour map that puts its centre at 0 of a range.
 
     Colours are equally strong at equal distances from 0 on both sides, for any range.
@@ -90,7 +90,7 @@ def colours(value_range: tuple[float, float], cmap: str | Colormap | None = None
     from matplotlib.colors import LinearSegmentedColormap
 
     if cmap is None:
-        cmap = LinearSegmentedColormap.from_list("potential", STOPS, 256)
+        cmap = LinearSegmentedColormap.from_list("potential", COLOUR_STOPS, 256)
     diverging = matplotlib.colormaps[cmap] if isinstance(cmap, str) else cmap
     low, high = value_range
     largest = max(abs(low), abs(high))
@@ -123,7 +123,7 @@ def contour_ticks(value_range: tuple[float, float], at: Floats) -> Floats | None
     return np.unique([*ends, *at])
 
 
-def levels(value_range: tuple[float, float], number: int) -> Floats:
+def contour_levels(value_range: tuple[float, float], number: int) -> Floats:
     """Return round contour levels inside a range, about `number` of them."""
     from matplotlib.ticker import MaxNLocator
 
@@ -194,7 +194,7 @@ def draw_slice(
     image = ax.imshow(
         np.ma.masked_invalid(values), origin="lower", interpolation="bilinear",
         extent=(left - half_x, right + half_x, bottom - half_y, top + half_y),
-        cmap=colours(value_range, cmap), vmin=value_range[0], vmax=value_range[1], zorder=0,
+        cmap=diverging_colours(value_range, cmap), vmin=value_range[0], vmax=value_range[1], zorder=0,
     )
     ax.set_xlim(left - (half_x if columns == 1 else 0), right + (half_x if columns == 1 else 0))
     ax.set_ylim(bottom - (half_y if rows == 1 else 0), top + (half_y if rows == 1 else 0))
@@ -207,7 +207,7 @@ def draw_slice(
         points = draw_atoms(ax, structure, plane, slab, waters, periodic)
     if contours and rows > 1 and columns > 1:
         s, t = np.linspace(left, right, columns), np.linspace(bottom, top, rows)
-        _draw_contours(ax, s, t, _without_flats(values, value_range), levels(value_range, contours), points)
+        _draw_contours(ax, s, t, _without_flats(values, value_range), contour_levels(value_range, contours), points)
     return image
 
 
@@ -324,9 +324,9 @@ def draw_profile(
     for n, grid in enumerate(grids):
         coordinates, mean = mean_over_planes(grid, axis)
         x, y = (mean, coordinates) if upright else (coordinates, mean)
-        ax.plot(x, y, color=SHADES[n % 7], linestyle=styles[n % 4], linewidth=0.8,
+        ax.plot(x, y, color=CURVE_COLOURS[n % 7], linestyle=styles[n % 4], linewidth=0.8,
                 marker="o" if len(coordinates) == 1 else None, markersize=2,
-                label=drawable(names[n]) if n < len(names) else None)
+                label=drawable_text(names[n]) if n < len(names) else None)
     (ax.axvline if upright else ax.axhline)(0, color="#808080", linewidth=0.4, zorder=0)
     low = min(float(grid.lattice.origin[axis]) for grid in grids)
     high = max(float(grid.lattice.last[axis]) for grid in grids)
@@ -340,7 +340,7 @@ def draw_profile(
         ax.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
     if short:
         mean_label = f"Mean ({unit_label(grids[0])})" if grids[0].unit else "Mean"
-    labels = f"{'xyz'[axis]} (Å)", drawable(mean_label)
+    labels = f"{'xyz'[axis]} (Å)", drawable_text(mean_label)
     ax.set(xlabel=labels[upright], ylabel=labels[not upright])
     if len(grids) > 1 and names:
         ax.legend(frameon=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vmdpotential.figures.atoms import draw_atoms
 from vmdpotential.grid.planes import Plane
-from vmdpotential.molecule.elements import complete
+from vmdpotential.molecule.elements import complete_elements
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.molecule.structure import Structure
 
@@ -19,13 +19,13 @@ _MOST, _SLAB = 20_000, 8.0
 _WIDTH, _DPI = 70.0, 110
 
 
-def picture(structure: Structure) -> bytes:
+def structure_picture(structure: Structure) -> bytes:
     """Return a PNG of the heavy atoms of a structure that are not water; if there are none, of its other atoms."""
     from matplotlib.figure import Figure
 
-    from vmdpotential.figures.page import render
+    from vmdpotential.figures.page import render_figure
 
-    heavy = ~np.isin(complete(structure.elements, structure.atom_names, structure.residue_names), ["H", "D"])
+    heavy = ~np.isin(complete_elements(structure.elements, structure.atom_names, structure.residue_names), ["H", "D"])
     shown = heavy & ~is_water(structure)
     waters = not shown.any()
     if waters:
@@ -45,4 +45,4 @@ def picture(structure: Structure) -> bytes:
     ax.set_axis_off()
     few = shown.sum() <= _MOST
     draw_atoms(ax, structure, plane, np.inf if few else _SLAB, waters)
-    return render(figure, Path("structure.png"), _DPI)
+    return render_figure(figure, Path("structure.png"), _DPI)

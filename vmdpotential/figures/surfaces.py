@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
-from vmdpotential.figures.page import WIDTHS, style
-from vmdpotential.figures.slices import bar_ticks, colours, drawable
+from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.surfaces import Surface
 from vmdpotential.surfaces.patches import Patch
 
@@ -87,7 +87,7 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
 
 
 def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
-           width: float = WIDTHS["single"], patches: Sequence[Patch] = ()) -> Figure:
+           width: float = COLUMN_WIDTHS["single"], patches: Sequence[Patch] = ()) -> Figure:
     """Return a figure of a surface with a panel for each view, without perspective.
 
     Parameters
@@ -112,7 +112,7 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     from matplotlib.transforms import ScaledTranslation
 
     extents = [_extent(surface, view) for view in views]
-    with style():
+    with figure_style():
         drawn = Figure(figsize=(width * _MM, width * _MM))
         axes = [drawn.add_axes((0, 0, 1, 1), label=view) for view in views]
         for ax, view in zip(axes, views, strict=True):
@@ -127,7 +127,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
         axes[low].annotate(f"{bar:g} Å", (bar - across / 2, -up / 2), (3, 0), xycoords=below,
                            textcoords="offset points", va="center")
         colour_bar = drawn.colorbar(
-            ScalarMappable(Normalize(*value_range), colours(value_range)), cax=drawn.add_axes((0.1, 0.1, 0.5, 0.05)),
-            orientation="horizontal", label=drawable(label), ticks=bar_ticks(value_range), format="{x:g}")
+            ScalarMappable(Normalize(*value_range), diverging_colours(value_range)),
+            cax=drawn.add_axes((0.1, 0.1, 0.5, 0.05)),
+            orientation="horizontal", label=drawable_text(label), ticks=bar_ticks(value_range), format="{x:g}")
         layout.arrange(drawn, axes, extents, count, colour_bar.ax, below=True)
     return drawn

@@ -20,24 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import get_engine, stretch
+from vmdpotential.engines import cell_stretch, get_engine
 from vmdpotential.errors import InputError
-from vmdpotential.execution.blocks import LABEL, LEAST, piece_size
-from vmdpotential.execution.work import Arrays, Cost, Needs
+from vmdpotential.execution.blocks import FRAMES_LABEL, MIN_BLOCK_FRAMES, piece_size
+from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
 from vmdpotential.frames.gridded import frames_text, lattice_in
-from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
-from vmdpotential.frames.sums import Sum, named
-from vmdpotential.frames.task import FrameTask, Merged, TaskPlan
-from vmdpotential.frames.whole import Alignment
+from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, Moments
+from vmdpotential.frames.sums import FrameSum, named_arrays
+from vmdpotential.frames.task import FrameTask, MergedSums, TaskPlan
+from vmdpotential.frames.whole import FrameAlignment
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frame, Frames, ahead, periodic_cell
+from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell, read_ahead
 from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.methods import Method, Plan, Request
 from vmdpotential.methods.machine import expected_seconds
 from vmdpotential.methods.slabs import planes_at_once
-from vmdpotential.molecule.cell import SAME, Cell, same_cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
 
@@ -83,7 +83,7 @@ class MeanMap(FrameTask):
     """
 
     frames: Frames
-    alignment: Alignment
+    alignment: FrameAlignment
     method: Method
     request: Request
     plan: Plan
@@ -95,30 +95,30 @@ class MeanMap(FrameTask):
     spread: bool
     sample: Integers
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the mean map and the cells."""
         return {"map": BlockMean(self.sample, self.spread), "cells": Moments.none((3, 3))}
 
     def block(self, numbers: range) -> Arrays:
         """Return the arrays of both; without `spread` the map has its first frame's values at the sample."""
         tally = _Tally(self)
-        for done, frame in enumerate(ahead(self._aligned(numbers)), 1):
+        for done, frame in enumerate(read_ahead(self._aligned(numbers)), 1):
             tally.add(frame.positions if self.rows is None else frame.positions[self.rows], frame.cell)
-            progress.report(LABEL, done / len(numbers))
+            progress.report_progress(FRAMES_LABEL, done / len(numbers))
         return tally.arrays()
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine, the memory for a frame's map, its sums and a finished result, and the cost."""
         memory = 0  # one map is computed at a time
         if self.plan.concurrent:
             memory = self.plan.estimate.bytes + self.request.lattice.size * (24 + 48 * self.spread)
-        return Needs(self.engine, memory, self._cost if self.frames.portable else None)
+        return WorkNeeds(self.engine, memory, self._cost if self.frames.portable else None)
 
-    def _cost(self) -> Cost:
+    def _cost(self) -> FrameCost:
         """Return the time for a frame and the size of a block's result."""
         size = 8 * self.request.lattice.size * (1 + self.spread)
         seconds = expected_seconds(self.plan.estimate.seconds, get_engine(self.engine))
-        return Cost(seconds, self.frames.seconds(), size)
+        return FrameCost(seconds, self.frames.seconds(), size)
 
     def _aligned(self, numbers: range) -> Iterator[Frame]:
         for frame in self.frames.part(numbers):
@@ -134,7 +134,7 @@ class MeanMap(FrameTask):
         assert self.cell is not None
         name = self.frames.name
         cell = periodic_cell(name, frame, self.cell)
-        if stretch(self.request.cell, cell) is None:
+        if cell_stretch(self.request.cell, cell) is None:
             raise InputError(
                 f"{name}: the cell of frame {frame.number} ({cell}) differs from the first frame's in more than its "
                 "lengths along x, y and z, so that the axes of the map would turn with it",
@@ -150,7 +150,7 @@ class MeanMap(FrameTask):
             steps = 0 if beyond <= 0 else int(np.ceil(beyond / GROWTH))
             return self._larger(steps), steps
         assert cell is not None
-        if same_cell(planned, cell, SAME):
+        if same_cell(planned, cell, SAME_CELL):
             return self.plan, 0
         return self.plan.in_cell(cell), None
 
@@ -225,7 +225,7 @@ class _Tally:
             m2 = self.sums.variance()
             m2 *= self.sums.count
             sums = {"mean": mean, "m2": m2}
-        return named(total, {"map": sums, "cells": self.cells.arrays})
+        return named_arrays(total, {"map": sums, "cells": self.cells.arrays})
 
 
 class DiscardingSink:
@@ -269,11 +269,11 @@ class AveragePlan(TaskPlan["Average"]):
         """Lattice of the map, in the first frame's cell."""
         return self.map.request.lattice
 
-    def result(self, merged: Merged) -> Average:
+    def result(self, merged: MergedSums) -> Average:
         """Return the average over the frames of the sums."""
         blocks = merged["map"]
         uncertainty = blocks.uncertainty()
-        common = Common.of(self, blocks, merged["cells"])
+        common = CommonProperties.of(self, blocks, merged["cells"])
         error = None if uncertainty is None else uncertainty.error
         maps = {"mean": blocks.mean, "sem": error, "std": blocks.deviation() if self.work.spread else None}
         grids = {}
@@ -304,7 +304,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     options : MapOptions
         Options of the map of each frame.
     alignment : mapping
-        Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and others.
+        Arguments of :meth:`vmdpotential.frames.whole.FrameAlignment.of`: ``group``, ``name`` and others.
     statistics : sequence of str
         Keys of :data:`STATISTICS`.
     fixed_cell : bool
@@ -334,7 +334,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     if medium.method:
         warn_unused(("tolerance",), "the grid of a mean in a continuum is not made finer; set {spacing}")
     structure, chosen, _ = in_continuum(structure, options.chosen, medium)
-    moves = Alignment.of(structure, boundary=boundary, **alignment)
+    moves = FrameAlignment.of(structure, boundary=boundary, **alignment)
     if lattice is None:
         positions = structure.positions
         if cell is None:
@@ -346,9 +346,9 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     plan, _ = plan_map(aligned, replace(options, boundary=boundary), lattice=lattice, margin=MARGIN, soon=0.0,
                        sink=DiscardingSink() if in_slabs else None)
     second_cell = opening[-1].cell
-    changes = cell is not None and own_cells and second_cell is not None and not same_cell(cell, second_cell, SAME)
+    changes = cell is not None and own_cells and second_cell is not None and not same_cell(cell, second_cell, SAME_CELL)
     spread = "std" in statistics or changes
-    size, piece = max(1, len(numbers) // BLOCKS), max(LEAST, piece_size(len(structure)))
+    size, piece = max(1, len(numbers) // MIN_STATISTICS_BLOCKS), max(MIN_BLOCK_FRAMES, piece_size(len(structure)))
     needed = node_bytes(size, piece, spread) * lattice.size + plan.plan.estimate.bytes
     planes = planes_at_once(plan.request, needed) if in_slabs and plan.method.superposes else 0
     if not planes:
@@ -421,7 +421,7 @@ class Average:
 
 
 @dataclass(frozen=True, eq=False)
-class Common:
+class CommonProperties:
     """Properties shared by all maps of an average, and by all their slabs.
 
     Parameters
@@ -445,7 +445,7 @@ class Common:
     no_error: str
 
     @classmethod
-    def of(cls, planning: AveragePlan, blocks: BlockMean, cells: Moments) -> Common:
+    def of(cls, planning: AveragePlan, blocks: BlockMean, cells: Moments) -> CommonProperties:
         """Return the properties from the means of blocks, at least at the sample, and the cells."""
         plan, inefficiency = planning.map, blocks.inefficiency()
         no_error = "" if blocks.factors() is not None else blocks.too_short()

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from vmdpotential import progress
-from vmdpotential.execution.blocks import LABEL
-from vmdpotential.io.trajectories.frames import Frame, Frames, Loaded, cell_of
+from vmdpotential.execution.blocks import FRAMES_LABEL
+from vmdpotential.io.trajectories.frames import Frame, Frames, LoadedFrames, cell_of
 from vmdpotential.maps import choose_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.whole import Complex
+from vmdpotential.molecule.whole import WholeComplex
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class CellFrames:
     first: Frame
     cell: Cell | None
     periodic: bool = True
-    together: Complex | None = None
+    together: WholeComplex | None = None
 
     @classmethod
     def with_cells(cls, structure: Structure, source: Frames | None, cell: Cell | None = None) -> CellFrames:
@@ -46,14 +46,14 @@ class CellFrames:
         InputError
             When the trajectory cannot be read or has other atoms.
         """
-        source = source or Loaded(structure.where, [(structure.positions, structure.cell)])
+        source = source or LoadedFrames(structure.where, [(structure.positions, structure.cell)])
         first = next(iter(source.part(source.numbers()[:1])))
         usual = cell or (structure.cell if first.cell is None else None)
         return cls(source, first._replace(cell=usual or first.cell), usual)
 
     @classmethod
     def of(cls, structure: Structure, source: Frames | None, boundary: str, cell: Cell | None = None,
-           together: Complex | None = None) -> CellFrames:
+           together: WholeComplex | None = None) -> CellFrames:
         """Return frames as :meth:`with_cells` does; in an open boundary without cells and with whole molecules.
 
         Raises
@@ -91,7 +91,7 @@ class CellFrames:
         for done, frame in enumerate(self.source.part(numbers), 1):
             yield (frame._replace(cell=self.cell or cell_of(self.source.name, frame)) if self.periodic
                    else self._open(frame))
-            progress.report(LABEL, done / len(numbers))
+            progress.report_progress(FRAMES_LABEL, done / len(numbers))
 
     def _open(self, frame: Frame) -> Frame:
         """Return a frame without its cell, whose molecules are whole."""

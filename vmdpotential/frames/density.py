@@ -19,19 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.densities.counting import Counter, Counting, ListedCounter, NodeCounter
-from vmdpotential.densities.quantities import UNITS, CountedAtoms
+from vmdpotential.densities.counting import AtomCounting, Counter, ListedCounter, NodeCounter
+from vmdpotential.densities.quantities import QUANTITY_UNITS, CountedAtoms
 from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.work import Arrays, Needs
+from vmdpotential.execution.work import Arrays, WorkNeeds
 from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
-from vmdpotential.frames.statistics import BLOCKS, BlockMean, Moments
-from vmdpotential.frames.sums import Sum, named
-from vmdpotential.frames.task import Merged, TaskPlan
+from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, Moments
+from vmdpotential.frames.sums import FrameSum, named_arrays
+from vmdpotential.frames.task import MergedSums, TaskPlan
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frames, Loaded
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.io.trajectories.frames import Frames, LoadedFrames
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
@@ -51,7 +51,7 @@ NODES_PER_TASK = 65536
 REACH = 3.5
 
 
-class NodeSums(Sum):
+class NodeSums(FrameSum):
     """Sums at those nodes that atoms contributed to.
 
     A block has the arrays ``nodes`` (T,), increasing, ``sums`` (T,) over its frames of the values there, and
@@ -72,7 +72,7 @@ class NodeSums(Sum):
 
     def add_block(self, block: Arrays, count: int) -> None:
         """Add the sums of a block."""
-        launch(KERNELS["add_block"], len(block["nodes"]), "density", NODES_PER_TASK, totals=self.totals,
+        launch_kernel(KERNELS["add_block"], len(block["nodes"]), "density", NODES_PER_TASK, totals=self.totals,
                all_squares=self.squares, **block, share=1 / count)
 
 
@@ -92,9 +92,9 @@ class Densities(GridWork):
     width: float
     engine: str = "cpu"
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine and the memory of a block."""
-        return Needs(self.engine, memory=self.node_bytes * self.lattice.size)
+        return WorkNeeds(self.engine, memory=self.node_bytes * self.lattice.size)
 
     @property
     def node_bytes(self) -> int:
@@ -118,7 +118,7 @@ class Densities(GridWork):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_idle_counters"}
 
-    def sums(self, spread: bool = True) -> Mapping[str, Sum]:
+    def sums(self, spread: bool = True) -> Mapping[str, FrameSum]:
         """Return the sums at the nodes, the means at the sample, and the cells."""
         return {"density": NodeSums(self.lattice.size, spread), "sample": BlockMean(spread=False),
                 "cells": Moments.none((3, 3))}
@@ -137,7 +137,7 @@ class Densities(GridWork):
         self._idle_counters.append(counter)
         places = np.searchsorted(nodes, self.sample) % max(1, len(nodes))  # a node beyond the last is none of them
         sample = np.where(nodes[places] == self.sample, sums[places], 0.0) if len(nodes) else np.zeros(len(self.sample))
-        return named(len(numbers), {"density": {"nodes": nodes, "sums": sums, "squares": squares},
+        return named_arrays(len(numbers), {"density": {"nodes": nodes, "sums": sums, "squares": squares},
                                     "sample": {"mean": sample / len(numbers)}, "cells": cells.arrays})
 
     def _to_lattice_cell(self, cell: Cell | None) -> Floats | None:
@@ -147,7 +147,7 @@ class Densities(GridWork):
         return np.ascontiguousarray(np.linalg.inv(cell.vectors) @ self.cell.vectors)
 
     @property
-    def counting(self) -> Counting:
+    def counting(self) -> AtomCounting:
         """How atoms are counted, the same in all frames."""
         counted, lattice = self.counted, self.lattice
         widths = np.full(len(counted.rows), self.width or 1.0) if counted.radii is None else np.maximum(
@@ -161,7 +161,7 @@ class Densities(GridWork):
             cell = self.cell.vectors / lattice.spacing
             inverse = np.asarray(np.linalg.inv(cell), np.float64)
             images = _images(cell, np.array(lattice.shape), reach)
-        return Counting(self.spreading, counted.weights, widths, lattice.origin, lattice.spacing,
+        return AtomCounting(self.spreading, counted.weights, widths, lattice.origin, lattice.spacing,
                         np.array(lattice.shape), cell, inverse, images, reach)
 
 
@@ -206,11 +206,11 @@ class DensityPlan(TaskPlan["Density"]):
     statistics: tuple[str, ...]
     bulk: float | None
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the sums that the statistics need."""
         return self.work.sums("std" in self.statistics)
 
-    def result(self, merged: Merged) -> Density:
+    def result(self, merged: MergedSums) -> Density:
         """Return the maps over the frames of the sums."""
         work, counted, blocks, cells = self.work, self.work.counted, merged["sample"], merged["cells"]
         nodes, bulk = merged["density"], self.bulk
@@ -229,7 +229,7 @@ class DensityPlan(TaskPlan["Density"]):
         factors = blocks.factors()
         maps = {name: np.empty(lattice.size, np.float32) for name in {"mean", *self.statistics}}
         error, partial = 0.0 if factors is None else factors[0], np.zeros((-(-lattice.size // NODES_PER_TASK), 2))
-        launch(KERNELS["compute_statistics"], lattice.size, "density", NODES_PER_TASK, totals=nodes.totals,
+        launch_kernel(KERNELS["compute_statistics"], lattice.size, "density", NODES_PER_TASK, totals=nodes.totals,
                all_squares=nodes.squares, mean=maps["mean"], deviation=maps.get("std"), errors=maps.get("sem"),
                partial=partial, frames=merged.count, unit=factor, error=error, piece=NODES_PER_TASK)
         total, squared_errors = partial.sum(0) * [1, error * error]
@@ -266,7 +266,8 @@ class DensityOptions(CheckedOptions):
 
     of: Annotated[str, Option(
         "counted quantity: number of atoms, mass, charge, electrons (atomic number minus partial charge), or occupancy "
-        "(the fraction of frames in which a grid point is within an atom's van der Waals radius)", choices=tuple(UNITS),
+        "(the fraction of frames in which a grid point is within an atom's van der Waals radius)",
+        choices=tuple(QUANTITY_UNITS),
         front=True)] = "number"
     atoms: Annotated[str, Option(
         "atoms that are counted", metavar="SEL", selection=True, front=True)] = "all"
@@ -305,7 +306,7 @@ def plan_density(structure: Structure, frames: Frames, counted: CountedAtoms, op
         Without a padding the lattice covers the periodic cell; with one, or with 5 A in an open boundary, it is around
         the group.
     alignment : mapping
-        Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name``, and ``rotate``. With a
+        Arguments of :meth:`vmdpotential.frames.whole.FrameAlignment.of`: ``group``, ``name``, and ``rotate``. With a
         rotation the boundary is open.
     fixed_cell : bool
         Whether the structure's cell replaces those of the frames.
@@ -341,7 +342,8 @@ def plan_density(structure: Structure, frames: Frames, counted: CountedAtoms, op
                          "give {bulk 0.0334}, that of water molecules in 1/A^3, or choose another {unit}")
     memory.require((work.node_bytes + 40) * lattice.size, f"a density on {' x '.join(map(str, lattice.shape))} points",
                    "use a larger {spacing}")
-    return DensityPlan(work=work, numbers=numbers, size=max(1, len(numbers) // BLOCKS), name=options.atoms,
+    return DensityPlan(work=work, numbers=numbers, size=max(1, len(numbers) // MIN_STATISTICS_BLOCKS),
+                       name=options.atoms,
                        inputs=(*structure.sources, frames.name), statistics=tuple(statistics), bulk=options.bulk)
 
 
@@ -398,7 +400,8 @@ def check_counts(engine: Backend, seed: int) -> list[tuple[str, float, float]]:
     cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
     lattice = Lattice.over_cell(cell, 1.0)
     counted = CountedAtoms("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
-    work = Densities(Loaded("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0, engine.name)
+    work = Densities(LoadedFrames("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0,
+                     engine.name)
     result = work.block(range(1))
     values = np.zeros(lattice.size)
     values[result["density.nodes"]] = result["density.sums"]

@@ -23,32 +23,32 @@ from vmdpotential.engines import SOFT_CORE, Prepared, get_engine
 from vmdpotential.engines.result import Errors, Result
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import block_size
-from vmdpotential.execution.work import Arrays, Cost, Needs
+from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import Mask, parts_of
-from vmdpotential.frames.sums import Rows, Sum
+from vmdpotential.frames.sums import FrameRows, FrameSum
 from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
-from vmdpotential.frames.whole import rotation
+from vmdpotential.frames.whole import superposing_rotation
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames
-from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind, check_tolerance, choose_cell, stated_medium
+from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind_interaction, check_tolerance, choose_cell, stated_medium
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods import Plan, Solution
+from vmdpotential.methods import Plan, SolventRequest
 from vmdpotential.methods.accuracy import choose_rows
 from vmdpotential.methods.choice import plan_fastest
-from vmdpotential.methods.points import FIRST_ERROR, relative, request_at
+from vmdpotential.methods.points import FIRST_ERROR, request_at, rms_ratio
 from vmdpotential.methods.reference import NEGLECTED_WAVES, exact_plan
 from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.whole import Molecules
-from vmdpotential.parameters import Option, changed, takes_fields
+from vmdpotential.molecule.whole import MoleculeTrees
+from vmdpotential.parameters import Option, change_options, takes_fields
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ Integers = NDArray[np.int64]
 EXCLUDED = ("atom", "residue", "molecule")
 
 #: Default tolerance: relative rms error of the field and of the potential.
-TOLERANCE = 1e-5
+DEFAULT_FIELD_TOLERANCE = 1e-5
 
 #: A field smaller than the potential divided by this distance, A, is taken to vanish by symmetry, and its error is then
 #: relative to that quotient.
@@ -66,7 +66,7 @@ VANISHING = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class FieldSites:
     """Sites at which field and potential are computed.
 
     Parameters
@@ -94,28 +94,28 @@ class Places:
     names: Sequence[str]
     group: Integers
     reference: Floats
-    molecules: Molecules | None = None
+    molecules: MoleculeTrees | None = None
 
     @classmethod
-    def atoms(cls, rows: Integers, names: Sequence[str]) -> Places:
+    def atoms(cls, rows: Integers, names: Sequence[str]) -> FieldSites:
         """Return sites at atoms."""
         return cls("atoms", rows, rows, np.zeros((0, 3)), names, np.zeros(0, np.int64), np.zeros((0, 3)))
 
     @classmethod
-    def bonds(cls, pairs: Integers, names: Sequence[str]) -> Places:
+    def bonds(cls, pairs: Integers, names: Sequence[str]) -> FieldSites:
         """Return sites at the midpoints of bonds (M, 2), whose direction is from the first atom to the second."""
         return cls("bonds", pairs[:, 0], pairs[:, 1], np.zeros((0, 3)), names, np.zeros(0, np.int64), np.zeros((0, 3)))
 
     @classmethod
     def at(cls, points: Floats, names: Sequence[str], structure: Structure | None = None,
-           fit: Mask | None = None) -> Places:
+           fit: Mask | None = None) -> FieldSites:
         """Return sites at points (M, 3), A, in the coordinates of the trajectory; or with `fit` in those of the
         structure, whose atoms `fit` (of one molecule, or of molecules near each other) are superposed on each frame.
         """
         none = np.zeros(0, np.int64)
         if structure is None or fit is None:
             return cls("points", none, none, points, names, none, np.zeros((0, 3)))
-        molecules = Molecules.of(structure, fit)
+        molecules = MoleculeTrees.of(structure, fit)
         members = np.flatnonzero(np.asarray(fit)[molecules.atoms])
         if len(members) < 3:
             raise UsageError("fit", f"at least three atoms are needed to fit a rotation, and there are {len(members)}")
@@ -126,7 +126,7 @@ class Places:
     def __len__(self) -> int:
         return len(self.names)
 
-    def subset(self, rows: Integers) -> Places:
+    def subset(self, rows: Integers) -> FieldSites:
         """Return some of the sites."""
         names = [self.names[n] for n in rows.tolist()]
         if self.kind == "points":
@@ -143,7 +143,7 @@ class Places:
             order = self.molecules.atoms
             group = _near(self.molecules, self.group, self.molecules.whole(positions[order], cell), cell)
             before, after = self.reference.mean(0), group.mean(0)
-            turn = rotation(self.reference - before, group - after, np.full(len(group), 1 / len(group)))
+            turn = superposing_rotation(self.reference - before, group - after, np.full(len(group), 1 / len(group)))
             return (self.points - before) @ turn.T + after, np.zeros((0, 3)), turn
         start = positions[self.first]
         if self.kind == "atoms":
@@ -156,7 +156,7 @@ class Places:
         return start + along / 2, along / length[:, None], np.eye(3)
 
 
-def _near(molecules: Molecules, members: Integers, whole: Floats, cell: Cell | None) -> Floats:
+def _near(molecules: MoleculeTrees, members: Integers, whole: Floats, cell: Cell | None) -> Floats:
     """Return the positions of a group's atoms, with its molecules at the images nearest to the first one's."""
     group = whole[members]
     owner = np.searchsorted(molecules.starts, members, side="right")
@@ -191,7 +191,7 @@ class Fields(FrameTask):
 
     frames: CellFrames
     charges: Floats
-    places: Places
+    places: FieldSites
     parts: Sequence[Integers]
     rows: Mask
     left_out: Integers
@@ -203,24 +203,24 @@ class Fields(FrameTask):
         """Name of the engine."""
         return "cpu" if self.plan is None else self.plan.engine
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine, the memory for a frame with images of its atoms or sites and its mesh, and the cost."""
         memory = 1000 * len(self.charges) + (0 if self.plan is None else 2 * self.plan.estimate.bytes)
-        return Needs(self.engine, memory, self._cost if self.frames.source.portable else None)
+        return WorkNeeds(self.engine, memory, self._cost if self.frames.source.portable else None)
 
-    def _cost(self) -> Cost:
+    def _cost(self) -> FrameCost:
         """Return the time for a frame, measured on the first one, and the size of a block's result."""
         frame, size = self.frames.first, block_size(len(self.frames.numbers()), len(self.charges))
         self.compute([frame])
         start = time.perf_counter()
         result = self.compute([frame, frame])["values.rows"]
         seconds = (time.perf_counter() - start) / 2
-        return Cost(seconds, self.frames.source.seconds(), result.nbytes // 2 * size)
+        return FrameCost(seconds, self.frames.source.seconds(), result.nbytes // 2 * size)
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the rows of potential, e/A, and field, e/A^2, (names, M, 4), of directions (M, 3), and of numbers."""
         frames = len(self.frames.numbers())
-        return {"values": Rows(frames), "along": Rows(frames), "numbers": Rows(frames)}
+        return {"values": FrameRows(frames), "along": FrameRows(frames), "numbers": FrameRows(frames)}
 
     def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
         """Return the values of a frame."""
@@ -310,7 +310,7 @@ class FieldSeries:
         Name of the engine.
     """
 
-    places: Places
+    places: FieldSites
     names: Sequence[str]
     frames: Integers
     potential: Floats
@@ -334,8 +334,9 @@ class FieldOptions(MethodOptions):
     boundary: Boundary = "auto"
     unit: Unit = "V"
     tolerance: Annotated[float | None, Option(
-        f"largest relative rms error of field and potential, measured in the first frame; {TOLERANCE:g} unless given. "
-        "The method pb then reduces its spacing", low=LEAST_TOLERANCE, high=0.1, heading="method and accuracy")] = None
+        f"largest relative rms error of field and potential, measured in the first frame; "
+        f"{DEFAULT_FIELD_TOLERANCE:g} unless given. The method pb then reduces its spacing",
+        low=LEAST_TOLERANCE, high=0.1, heading="method and accuracy")] = None
     spacing: Annotated[float, Option(
         "grid spacing of a continuum (pb), from which values are interpolated", unit="A", low=0.05, high=2.0,
         heading="grid")] = 0.5
@@ -343,13 +344,13 @@ class FieldOptions(MethodOptions):
     sources: Mapping[str, Mask] | None = None
     cell: Cell | None = None
 
-    def left_out(self, places: Places) -> str:
+    def left_out(self, places: FieldSites) -> str:
         """Return which of :data:`EXCLUDED` applies."""
         return self.exclude if self.exclude != "auto" else "residue" if places.kind == "bonds" else "atom"
 
 
 @takes_fields(FieldOptions)
-def field_at(structure: Structure, places: Places, trajectory: Frames | None = None,
+def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None = None,
              options: FieldOptions | None = None, execution: Execution | None = None, **keywords: Any) -> FieldSeries:
     """Return electric field and potential at sites in every frame.
 
@@ -394,7 +395,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
     UsageError
         For the exclusion of molecules in a structure without bonds.
     """
-    asked = changed(FieldOptions, options, keywords)
+    asked = change_options(FieldOptions, options, keywords)
     medium, boundary = medium_of_sum(asked), asked.boundary
     if medium.method:
         choose_cell(structure, asked.summation, boundary)  # raises for a periodic boundary
@@ -410,8 +411,8 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
     total = len(numbers) * len(names) * len(places)
     memory.require(80 * total, f"the field at {len(places)} places in {len(numbers)} frames",
                    "choose fewer places, or fewer {frames}")
-    bound = bind(asked, begin.cell)
-    tolerance = check_tolerance(TOLERANCE if asked.tolerance is None else asked.tolerance)
+    bound = bind_interaction(asked, begin.cell)
+    tolerance = check_tolerance(DEFAULT_FIELD_TOLERANCE if asked.tolerance is None else asked.tolerance)
     where = places.of(begin.positions, begin.cell)[0]
     left_out = _left_out(structure, places, asked.left_out(places))
 
@@ -459,7 +460,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         difference = exact - values[chosen]
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
         least = float(np.sqrt(np.mean(np.square(values[:, 0])))) / VANISHING
-        errors = (relative(difference[:, 0], values[:, 0]), relative(difference[:, 1:], values[:, 1:], least))
+        errors = (rms_ratio(difference[:, 0], values[:, 0]), rms_ratio(difference[:, 1:], values[:, 1:], least))
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan)
 
     if asked.named_method is not None and not nothing:
@@ -481,7 +482,7 @@ def field_at(structure: Structure, places: Places, trajectory: Frames | None = N
         stated_medium(text, structure), work.engine)
 
 
-def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> Solution:
+def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> SolventRequest:
     """Return the solution around the chosen atoms; the radii of all others are 0."""
     solution = solution_of(structure, chosen, radii, medium, "kT/e")
     assert solution is not None
@@ -490,7 +491,7 @@ def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> S
     return replace(solution, radii=values)
 
 
-def _left_out(structure: Structure, places: Places, exclude: str) -> Integers:
+def _left_out(structure: Structure, places: FieldSites, exclude: str) -> Integers:
     """Return pairs (E, 2) of a site and an atom that is excluded there."""
     if exclude not in EXCLUDED:
         raise UsageError("exclude", f"choose one of {', '.join(EXCLUDED)}", value=exclude)

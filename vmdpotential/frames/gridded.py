@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines import stretch
-from vmdpotential.execution.blocks import LABEL
+from vmdpotential.engines import cell_stretch
+from vmdpotential.execution.blocks import FRAMES_LABEL
 from vmdpotential.frames.statistics import Moments
 from vmdpotential.frames.task import FrameTask
-from vmdpotential.frames.whole import Alignment
+from vmdpotential.frames.whole import FrameAlignment
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import build_lattice, choose_cell
-from vmdpotential.molecule.cell import SAME, Cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class GridWork(FrameTask):
     """
 
     frames: Frames
-    alignment: Alignment | None
+    alignment: FrameAlignment | None
     lattice: Lattice
     cell: Cell | None
     own_cells: bool
@@ -64,7 +64,7 @@ class GridWork(FrameTask):
         ----------
         structure, frames
         alignment : mapping
-            Arguments of :meth:`vmdpotential.frames.whole.Alignment.of`: ``group``, ``name`` and ``rotate``.
+            Arguments of :meth:`vmdpotential.frames.whole.FrameAlignment.of`: ``group``, ``name`` and ``rotate``.
         lattice : Lattice or None
             If None, a lattice over the periodic cell; with a padding, or in an open boundary (where 5 A is the
             default), around the group.
@@ -82,7 +82,7 @@ class GridWork(FrameTask):
         here = replace(structure, positions=np.asarray(first.positions, np.float64),
                        cell=first.cell if own_cells else structure.cell)
         cell = None if alignment.get("rotate") else choose_cell(here, "auto", boundary)
-        moves = None if alignment.get("group") is None else Alignment.of(
+        moves = None if alignment.get("group") is None else FrameAlignment.of(
             structure, boundary="open" if cell is None else "periodic", **alignment)
         if lattice is None and cell is not None and padding is None:
             lattice = build_lattice(structure, structure.positions, cell, spacing, 0.0)
@@ -106,7 +106,7 @@ class GridWork(FrameTask):
             if self.alignment is not None:
                 positions = self.alignment.align(positions, cell, rows)
             yield positions, cell
-            progress.report(LABEL, done / len(numbers))
+            progress.report_progress(FRAMES_LABEL, done / len(numbers))
 
     def _cell_of(self, frame: Frame) -> Cell | None:
         """Return the cell of a frame."""
@@ -126,8 +126,8 @@ def lattice_in(lattice: Lattice, planned: Cell, mean: Cell) -> Lattice:
     If the mean cell is sheared with respect to the planned one, a lattice along x, y and z cannot follow it and is
     returned unchanged.
     """
-    along = stretch(planned, mean)
-    return lattice if along is None or np.abs(along - 1).max() <= SAME else lattice.stretched(along)
+    along = cell_stretch(planned, mean)
+    return lattice if along is None or np.abs(along - 1).max() <= SAME_CELL else lattice.stretched(along)
 
 
 def frames_text(numbers: range) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.errors import InputError, check_unmasked
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.trajectories.frames import Change
+from vmdpotential.io.trajectories.frames import FrameChange
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.maps.interaction import in_medium
 from vmdpotential.molecule.cell import Cell
@@ -58,7 +58,7 @@ class LiveMap:
     """
 
     def __init__(self, structure: Structure, options: MapOptions, *, fixed_cell: bool = False,
-                 changes: Sequence[Change] = (), atoms: int | None = None) -> None:
+                 changes: Sequence[FrameChange] = (), atoms: int | None = None) -> None:
         self._changes = changes
         #: Number of atoms in a frame.
         self.atoms = len(structure) if atoms is None else atoms
@@ -187,7 +187,7 @@ class LatestRequestThread(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            with progress.listening(self.listen):
+            with progress.listen_to_progress(self.listen):
                 while (request := self._next()) is not None:
                     result = self._work(*request)
                     with self._changed:

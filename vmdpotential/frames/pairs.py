@@ -16,16 +16,16 @@ from numpy.typing import ArrayLike
 
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import block_size
-from vmdpotential.execution.work import Arrays, Needs
+from vmdpotential.execution.work import Arrays, WorkNeeds
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import FrameMean
-from vmdpotential.frames.sums import Rows, Sum, Total
-from vmdpotential.frames.task import FrameTask, Merged, merge_blocks, run_task
+from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
+from vmdpotential.frames.task import FrameTask, MergedSums, merge_blocks, run_task
 from vmdpotential.io.trajectories.frames import Frame
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import Between, by_residue
+from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.pairs.rdf import PairHistogram
 
 
@@ -44,7 +44,7 @@ class PairEnergies(FrameTask):
     """
 
     frames: CellFrames
-    pairs: tuple[Between, ...]
+    pairs: tuple[InteractionEnergyPlan, ...]
     structure: Structure
     by: str
 
@@ -52,27 +52,27 @@ class PairEnergies(FrameTask):
         """Return the values that determine the result, for fingerprints of inputs."""
         return ("energies", self.frames, self.pairs, self.structure.residue_starts, self.by)
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine."""
-        return Needs(self.pairs[0].engine.name)
+        return WorkNeeds(self.pairs[0].engine.name)
 
     def plan(self) -> None:
         """Plan the sums for the first frame, and measure their errors there."""
         for item in self.pairs:
             item.run(self.frames.first.positions, self.frames.first.cell)
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return ``numbers`` of the frames; their ``cells`` (3, 3), if they have any; and for the n-th pair of
         selections ``total n`` (3,), the Coulomb and the Lennard-Jones energy and their sum, and ``rows n`` (rows, 3)
         the same for each residue or atom. For forces only ``rows n`` (atoms, 3), of every frame.
         """
         frames, places = len(self.frames.numbers()), range(len(self.pairs))
-        result: dict[str, Sum] = {"numbers": Rows(frames)}
+        result: dict[str, FrameSum] = {"numbers": FrameRows(frames)}
         if self.frames.first.cell is not None:
-            result["cells"] = Rows(frames)
+            result["cells"] = FrameRows(frames)
         if self.by == "forces":
-            return result | {f"rows {n}": Rows(frames) for n in places}
-        return result | {f"total {n}": Rows(frames) for n in places} | {f"rows {n}": FrameMean() for n in places}
+            return result | {f"rows {n}": FrameRows(frames) for n in places}
+        return result | {f"total {n}": FrameRows(frames) for n in places} | {f"rows {n}": FrameMean() for n in places}
 
     def block(self, numbers: range) -> Arrays:
         """Return the arrays of the sums over the frames of these numbers."""
@@ -111,18 +111,18 @@ class PairCounts(FrameTask):
     frames: CellFrames
     histograms: tuple[PairHistogram, ...]
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the engine."""
-        return Needs(self.histograms[0].engine.name)
+        return WorkNeeds(self.histograms[0].engine.name)
 
     def plan(self) -> None:
         """Check for the first frame's cell that the pairs can be counted."""
         for histogram in self.histograms:
             histogram.check(self.frames.first.cell)
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return ``counts`` (pairs, bins) over all frames, and ``volumes`` of their cells, A^3."""
-        return {"counts": Total(), "volumes": Rows(len(self.frames.numbers()))}
+        return {"counts": TotalOverFrames(), "volumes": FrameRows(len(self.frames.numbers()))}
 
     def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
         """Return the counts of a frame."""
@@ -131,12 +131,12 @@ class PairCounts(FrameTask):
         return {"counts": np.array(counts), "volumes": frame.cell.volume}
 
 
-def last_cell(merged: Merged) -> Cell | None:
+def last_cell(merged: MergedSums) -> Cell | None:
     """Return the cell of the last frame of :class:`PairEnergies`, if it has one."""
     return Cell(merged["cells"].values[-1]) if "cells" in merged.sums else None
 
 
-def over_frames(work: PairEnergies | PairCounts, execution: Execution) -> Merged:
+def over_frames(work: PairEnergies | PairCounts, execution: Execution) -> MergedSums:
     """Return the sums over all frames, or with `partial` until an interruption.
 
     Raises

@@ -30,14 +30,20 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError, many
+from vmdpotential.errors import InputError, UsageError, count_of
 from vmdpotential.execution.blocks import piece_size
-from vmdpotential.execution.work import Arrays, Needs
+from vmdpotential.execution.work import Arrays, WorkNeeds
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import BlockMean, as_equal, spanned, too_short, uncertainty
-from vmdpotential.frames.sums import Sum, Total, named
-from vmdpotential.frames.task import FrameTask, Merged, run_task
+from vmdpotential.frames.statistics import (
+    BlockMean,
+    as_equal,
+    spanned_correlation_times,
+    too_short,
+    uncertainty_of_mean,
+)
+from vmdpotential.frames.sums import FrameSum, TotalOverFrames, named_arrays
+from vmdpotential.frames.task import FrameTask, MergedSums, run_task
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
@@ -46,7 +52,7 @@ from vmdpotential.maps import stated_medium
 from vmdpotential.maps.options import Unit
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import CheckedOptions, Option, changed, takes_fields
+from vmdpotential.parameters import CheckedOptions, Option, change_options, takes_fields
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -137,7 +143,7 @@ class Profile:
     def __repr__(self) -> str:
         phi = self.values[0, 2]
         return (f"Profile({phi.min():.4g} to {phi.max():.4g} {self.unit} along {'xyz'[self.axis]}, {len(self.z)} nodes "
-                f"over {self.period:.4g} A, of {', '.join(self.names)}; {many(self.frames, 'frame')})")
+                f"over {self.period:.4g} A, of {', '.join(self.names)}; {count_of(self.frames, 'frame')})")
 
     @property
     def units(self) -> tuple[str, str, str]:
@@ -239,15 +245,16 @@ class Profiles(FrameTask):
     constant: float
     slab: bool = False
 
-    def needs(self) -> Needs:
+    def needs(self) -> WorkNeeds:
         """Return the memory for a frame and the sums."""
-        return Needs(memory=200 * len(self.charges) + 200 * self.nodes * len(self.rows))
+        return WorkNeeds(memory=200 * len(self.charges) + 200 * self.nodes * len(self.rows))
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the mean curves (rows, 3, n), and totals: the density (n,) of the region's atoms, the ``integral``
         (n + 1,), and ``cells`` (4,): period, its square, 1/V, and the field of all charges in the vacuum, V/A.
         """
-        return {"curves": BlockMean(spread=False), "region": Total(), "integral": Total(), "cells": Total()}
+        return {"curves": BlockMean(spread=False), "region": TotalOverFrames(), "integral": TotalOverFrames(),
+                "cells": TotalOverFrames()}
 
     def block(self, numbers: range) -> Arrays:
         """Return the arrays of the sums over some frames."""
@@ -260,7 +267,7 @@ class Profiles(FrameTask):
             region += density
             cells += period, period**2, 1 / cell.volume, inside
             integral += self.integral(frame.positions, cell)
-        return named(len(numbers), {"curves": {"mean": values / len(numbers)}, "region": {"sum": region},
+        return named_arrays(len(numbers), {"curves": {"mean": values / len(numbers)}, "region": {"sum": region},
                                     "integral": {"sum": integral}, "cells": {"sum": cells}})
 
     def of(self, positions: Floats, cell: Cell, where: str = "") -> tuple[Floats, Floats, float, float]:
@@ -428,7 +435,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
         For an axis that has no period, a group without a centre, or a slab without a vacuum or with a net charge.
     """
     structure.require_whole_cell("use {expand cell}")
-    asked = changed(ProfileOptions, options, keywords)
+    asked = change_options(ProfileOptions, options, keywords)
     axis, spacing, zero = asked.axis, asked.spacing, asked.zero
     frames = CellFrames.with_cells(structure, trajectory, asked.cell)
     first = frames.first.cell
@@ -484,7 +491,7 @@ def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str],
     return names, parts, rows
 
 
-def _result(work: Profiles, merged: Merged, names: Sequence[str], zero: str, unit: str) -> Profile:
+def _result(work: Profiles, merged: MergedSums, names: Sequence[str], zero: str, unit: str) -> Profile:
     """Return the means over blocks of frames, with their errors."""
     counts = np.array(merged.counts, float)
     values = merged["curves"].series.reshape(len(counts), -1, 3, work.nodes)
@@ -501,7 +508,7 @@ def _result(work: Profiles, merged: Merged, names: Sequence[str], zero: str, uni
     means = np.tensordot(counts / total, values, 1)
     deviations, errors, intervals = as_equal(counts, values), np.full_like(means, np.nan), np.full_like(means, np.nan)
     for name, quantity in np.ndindex(means.shape[:2]):  # one by one, so that a curve's errors do not depend on others
-        if (curve_error := uncertainty(deviations[:, name, quantity])) is not None:
+        if (curve_error := uncertainty_of_mean(deviations[:, name, quantity])) is not None:
             errors[name, quantity], intervals[name, quantity] = curve_error.error, curve_error.interval
     any_error = np.isfinite(errors).any()
     charge = float(work.charges.sum())
@@ -512,7 +519,7 @@ def _result(work: Profiles, merged: Merged, names: Sequence[str], zero: str, uni
         float(shifts[:, 0] @ counts / total), merged.count, len(counts), float(period),
         float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
         intervals if any_error else None, float(inside), work.slab,
-        "" if np.isfinite(errors[0, 2, 0]) else too_short(merged.count, spanned(deviations[:, 0, 2])))
+        "" if np.isfinite(errors[0, 2, 0]) else too_short(merged.count, spanned_correlation_times(deviations[:, 0, 2])))
 
 
 def integral(z: Floats, field: Floats, potential: Floats, constant: float) -> Floats:

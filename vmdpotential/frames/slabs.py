@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import get_engine
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.average import Average, AveragePlan, Common, node_bytes
+from vmdpotential.frames.average import Average, AveragePlan, CommonProperties, node_bytes
 from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.task import merge_blocks
 from vmdpotential.grid.lattice import Lattice
@@ -78,7 +78,7 @@ def average_in_slabs(planning: AveragePlan, compute: Callable[[int, AveragePlan]
             result.append(_slab(first, start, part, results, sinks, waiting))
             done()
         sampled = BlockMean.of_samples([each.sampled for each in result])
-        common = Common.of(planning, sampled, result[0].cells)
+        common = CommonProperties.of(planning, sampled, result[0].cells)
         factors = sampled.factors()
         if factors is not None and "sem" in sinks:
             _put_errors(waiting, sinks["sem"], common.lattice, planning.planes, factors[0])
@@ -107,7 +107,7 @@ def _slab(first: AveragePlan | None, start: int, part: AveragePlan, results: Ite
     merged = merge_blocks(part.sums(), results)
     blocks, cells = merged["map"], merged["cells"]
     if first is not None:
-        lattice = Common.of(first, blocks, cells).lattice  # the mean cell is that of every slab
+        lattice = CommonProperties.of(first, blocks, cells).lattice  # the mean cell is that of every slab
         for name in set(sinks) - {"sem"}:
             sinks[name].begin(lattice)
     sinks["mean"].put(start, _single(blocks.mean)[None])

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
-from vmdpotential.errors import many
+from vmdpotential.errors import count_of
 from vmdpotential.execution.work import Arrays
-from vmdpotential.frames.sums import Rows, Sum
+from vmdpotential.frames.sums import FrameRows, FrameSum
 from vmdpotential.kernels import threads
 from vmdpotential.splitting.mesh import fast_length
 
@@ -63,7 +63,7 @@ LOWEST, RATES, BISECTIONS, CAUTIOUS = 0.3, 24, 30, 0.975
 CONFIDENCE = 0.95
 
 #: Least number of blocks, if there are enough frames: correlation times longer than a block can then be estimated.
-BLOCKS = 48
+MIN_STATISTICS_BLOCKS = 48
 
 #: Largest number of block means that are kept of a series with a value for every frame; even.
 KEPT = 128
@@ -96,7 +96,7 @@ class Uncertainty:
 
 
 @dataclass(eq=False)
-class Moments(Sum):
+class Moments(FrameSum):
     """Count, mean and sum of squared deviations of arrays of one shape.
 
     A block has the arrays ``mean`` and ``m2``.
@@ -188,7 +188,7 @@ def _merge(count: int, more: int, mean: Floats, other: Floats, m2: Floats, other
     if means.size <= 8 * PART:
         part(0, means.size)
     else:
-        with progress.listening(lambda *_: None):  # not reported, because the frames report the progress
+        with progress.listen_to_progress(lambda *_: None):  # not reported, because the frames report the progress
             threads.run(part, means.size, "merging", PART)
 
 
@@ -200,7 +200,7 @@ def _pooled(a: Arrays, b: Arrays, counts: tuple[int, int]) -> Moments:
     return both
 
 
-class BlockMean(Sum):
+class BlockMean(FrameSum):
     """Running mean over frames, from the means of blocks, with its standard deviation and standard error.
 
     A block has the array ``mean``; and, for what needs the variance of single frames, ``m2``, the sum of squared
@@ -339,7 +339,8 @@ class BlockMean(Sum):
     def too_short(self) -> str:
         """Return why there is no error."""
         g = self.inefficiency()
-        return too_short(self.count, spanned(self._weighted) if g is None else self.count / max(1.0, (g - 1) / 2))
+        return too_short(self.count,
+                         spanned_correlation_times(self._weighted) if g is None else self.count / max(1.0, (g - 1) / 2))
 
     @property
     def between(self) -> Floats:
@@ -362,11 +363,11 @@ class BlockMean(Sum):
         return result
 
 
-class FrameMean(Rows):
+class FrameMean(FrameRows):
     """Running mean of values that are added frame by frame, with their standard deviation and standard error.
 
-    The values are those of :class:`Rows`, but they are not kept. Fewer than :data:`KEPT` block means are: whenever that
-    number is reached, neighbouring blocks are merged.
+    The values are those of :class:`FrameRows`, but they are not kept. Fewer than :data:`KEPT` block means are:
+    whenever that number is reached, neighbouring blocks are merged.
     """
 
     def __init__(self) -> None:
@@ -402,11 +403,11 @@ class FrameMean(Rows):
 
     def too_short(self) -> str:
         """Return why there is no error."""
-        return too_short(self.moments.count, spanned(self._blocks))
+        return too_short(self.moments.count, spanned_correlation_times(self._blocks))
 
     def uncertainty(self) -> Uncertainty | None:
-        """Return the errors of the means, each by its own correlation time, see :func:`uncertainties`."""
-        return uncertainties(np.array(self._blocks)) if self._blocks else None
+        """Return the errors of the means, each by its own correlation time, see :func:`uncertainties_of_means`."""
+        return uncertainties_of_means(np.array(self._blocks)) if self._blocks else None
 
 
 def as_equal(counts: ArrayLike, means: Floats) -> Floats:
@@ -505,7 +506,7 @@ def correlation_time(series: ArrayLike) -> float:
     return max(0.0, (inefficiency(series) - 1) / 2)
 
 
-def spanned(series: ArrayLike) -> float | None:
+def spanned_correlation_times(series: ArrayLike) -> float | None:
     """Return the number of correlation times that a series (n, ...) seems to span, None if it is too short to tell."""
     values = np.asarray(series, np.float64)
     return len(values) / max(1.0, correlation_time(values)) if len(values) > FEWEST else None
@@ -517,12 +518,12 @@ def too_short(frames: int, times: float | None = None) -> str:
     enough = 0 if times is None else max(FEWEST + 1, round(TIMES_NEEDED * frames / times))
     # a series that is short for its own correlation time shows too short a one
     needed = f" (here {enough} frames or more)" if enough > frames else ""
-    return (f"no standard error: {many(frames, 'frame')} span{'s' * (frames == 1)} {span}; at least {FEWEST + 1} "
+    return (f"no standard error: {count_of(frames, 'frame')} span{'s' * (frames == 1)} {span}; at least {FEWEST + 1} "
             f"frames and about {TIMES_NEEDED} correlation times are needed{needed}, and ten times as long a trajectory "
             "if the values drift from its start to its end")
 
 
-def uncertainty(series: ArrayLike) -> Uncertainty | None:
+def uncertainty_of_mean(series: ArrayLike) -> Uncertainty | None:
     """Return the error of the mean of a series (n,), or the errors (P,) of several related series (n, P).
 
     Each series has the common correlation time, or its own if that is longer. None if the series are too short.
@@ -534,7 +535,7 @@ def uncertainty(series: ArrayLike) -> Uncertainty | None:
     return _errors(values, together, freedom)
 
 
-def uncertainties(series: ArrayLike) -> Uncertainty | None:
+def uncertainties_of_means(series: ArrayLike) -> Uncertainty | None:
     """Return the errors of the means of unrelated series (n, P); NaN for a series that is too short, None if all are.
     """
     result = _errors(np.asarray(series, np.float64), 1.0, np.inf)

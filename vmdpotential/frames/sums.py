@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vmdpotential.execution.work import Arrays
 
 
-class Sum(ABC):
+class FrameSum(ABC):
     """A sum over frames, of which a block has arrays with names such as ``mean`` and ``m2``."""
 
     def of_frames(self, values: NDArray[Any]) -> Arrays:
@@ -31,7 +31,7 @@ class Sum(ABC):
         """Add the arrays of a block of `count` frames."""
 
 
-class Total(Sum):
+class TotalOverFrames(FrameSum):
     """The sum of the values of all frames: the array ``sum``."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Total(Sum):
         self.value = self.value + block["sum"]
 
 
-class Rows(Sum):
+class FrameRows(FrameSum):
     """The values of every frame, in the order of the frames: the array ``rows`` (frames, ...).
 
     Parameters
@@ -85,7 +85,7 @@ class Rows(Sum):
         return self._values[: self.count]
 
 
-def named(count: int, parts: Mapping[str, Arrays]) -> Arrays:
+def named_arrays(count: int, parts: Mapping[str, Arrays]) -> Arrays:
     """Return the result of a block of `count` frames: the arrays of its sums by the names of both, ``name.array``."""
     return {"count": np.array(count), **{f"{name}.{key}": np.asarray(array) for name, part in parts.items()
                                          for key, array in part.items()}}

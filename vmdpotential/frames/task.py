@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import progress
-from vmdpotential.execution.blocks import LABEL, BlockResults
+from vmdpotential.execution.blocks import FRAMES_LABEL, BlockResults
 from vmdpotential.execution.work import Arrays, Work
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import BLOCKS
-from vmdpotential.frames.sums import Sum, arrays_of, named
+from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS
+from vmdpotential.frames.sums import FrameSum, arrays_of, named_arrays
 from vmdpotential.io.trajectories.frames import Frame
 
 R = TypeVar("R")
@@ -56,7 +56,7 @@ class FrameTask(Work):
     frames: FrameSource
 
     @abstractmethod
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the sums by name, which are still empty."""
 
     def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
@@ -66,7 +66,7 @@ class FrameTask(Work):
     def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return the arrays of the sums over some frames, as :func:`.sums.named` does."""
         values = list(map(self.of_frame, frames))
-        return named(len(values), {name: entry.of_frames(np.array([each[name] for each in values]))
+        return named_arrays(len(values), {name: entry.of_frames(np.array([each[name] for each in values]))
                                    for name, entry in self.sums().items()})
 
     def block(self, numbers: range) -> Arrays:
@@ -76,17 +76,17 @@ class FrameTask(Work):
     def _reported(self, numbers: range) -> Iterator[Frame]:
         for done, frame in enumerate(self.frames.part(numbers), 1):
             yield frame
-            progress.report(LABEL, done / len(numbers))
+            progress.report_progress(FRAMES_LABEL, done / len(numbers))
 
     def merge(self, a: Arrays, b: Arrays) -> Arrays:
         """Return the arrays of the frames of `a` followed by those of `b`, without changing either."""
         counts = int(a["count"]), int(b["count"])
-        return named(sum(counts), {name: entry.merged(arrays_of(name, a), arrays_of(name, b), counts)
+        return named_arrays(sum(counts), {name: entry.merged(arrays_of(name, a), arrays_of(name, b), counts)
                                    for name, entry in self.sums().items()})
 
 
 @dataclass(eq=False)
-class Merged:
+class MergedSums:
     """The sums over all blocks, by name, and the number of frames in each block."""
 
     sums: Mapping[str, Any]
@@ -102,13 +102,13 @@ class Merged:
         return sum(self.counts)
 
 
-def merge_blocks(sums: Mapping[str, Sum], results: Iterable[Arrays], partial: bool = False) -> Merged:
+def merge_blocks(sums: Mapping[str, FrameSum], results: Iterable[Arrays], partial: bool = False) -> MergedSums:
     """Return the sums over the results of blocks, which are computed as they are consumed.
 
     With `partial`, a KeyboardInterrupt after the first block ends the computation, and the sums are over the frames
     until then.
     """
-    result, blocks = Merged(sums), iter(results)
+    result, blocks = MergedSums(sums), iter(results)
     while True:
         try:
             block = next(blocks, None)
@@ -119,7 +119,7 @@ def merge_blocks(sums: Mapping[str, Sum], results: Iterable[Arrays], partial: bo
         if block is None:
             return result
         # not interrupted by a listener, which would leave a block partly added
-        with progress.listening(lambda *_: None):
+        with progress.listen_to_progress(lambda *_: None):
             count = int(block["count"])
             for name, entry in sums.items():
                 entry.add_block(arrays_of(name, block), count)
@@ -151,13 +151,13 @@ class TaskPlan(ABC, Generic[R]):
         return BlockResults(self.work, self.numbers, size=self.size, piece=self.piece,
                             **(execution or Execution()).blocks)
 
-    def sums(self) -> Mapping[str, Sum]:
+    def sums(self) -> Mapping[str, FrameSum]:
         """Return the sums of the task, which are still empty."""
-        sums: Mapping[str, Sum] = self.work.sums()
+        sums: Mapping[str, FrameSum] = self.work.sums()
         return sums
 
     @abstractmethod
-    def result(self, merged: Merged) -> R:
+    def result(self, merged: MergedSums) -> R:
         """Return the result, made from the sums over all frames."""
 
     def merge(self, results: Iterable[Arrays], partial: bool = False) -> R:
@@ -165,7 +165,7 @@ class TaskPlan(ABC, Generic[R]):
         return self.result(merge_blocks(self.sums(), results, partial))
 
 
-def run_task(task: FrameTask, execution: Execution | None = None, *, size: int = 0, piece: int = 0) -> Merged:
+def run_task(task: FrameTask, execution: Execution | None = None, *, size: int = 0, piece: int = 0) -> MergedSums:
     """Return the sums of a task over all of its frames, or with `partial` until an interruption.
 
     Parameters
@@ -179,5 +179,6 @@ def run_task(task: FrameTask, execution: Execution | None = None, *, size: int =
         Number of frames that are computed at once; 0 computes whole blocks.
     """
     numbers, execution = task.frames.numbers(), execution or Execution()
-    results = BlockResults(task, numbers, size=size or max(1, len(numbers) // BLOCKS), piece=piece, **execution.blocks)
+    results = BlockResults(task, numbers, size=size or max(1, len(numbers) // MIN_STATISTICS_BLOCKS), piece=piece,
+                           **execution.blocks)
     return merge_blocks(task.sums(), results, execution.partial)

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.grid.lattice import bounds
+from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.elements import masses
+from vmdpotential.molecule.elements import atom_masses
 from vmdpotential.molecule.selection import is_lipid, is_nucleic, is_protein, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.whole import Molecules
+from vmdpotential.molecule.whole import MoleculeTrees
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,7 +35,7 @@ ROW = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class FrameAlignment:
     """Alignment of the frames of a trajectory; created by :meth:`of`, small, and the same for all frames.
 
     Parameters
@@ -63,7 +63,7 @@ class Alignment:
     """
 
     boundary: str
-    molecules: Molecules
+    molecules: MoleculeTrees
     members: Integers
     weights: Floats
     reference: Floats
@@ -75,7 +75,7 @@ class Alignment:
 
     @classmethod
     def of(cls, structure: Structure, group: ArrayLike | None, boundary: str, *, name: str = "", weights: str = "mass",
-           rotate: bool | None = None, wrap: bool | None = None, reference: ArrayLike | None = None) -> Alignment:
+           rotate: bool | None = None, wrap: bool | None = None, reference: ArrayLike | None = None) -> FrameAlignment:
         """Return the alignment of frames of a structure's atoms.
 
         Parameters
@@ -110,10 +110,10 @@ class Alignment:
         wrap = open_ if wrap is None else wrap
         chosen = np.zeros(len(structure), bool) if group is None else np.asarray(group, bool)
         places = structure.positions if reference is None else np.asarray(reference, np.float64)
-        molecules = Molecules.of(structure, None if open_ or wrap else chosen)
+        molecules = MoleculeTrees.of(structure, None if open_ or wrap else chosen)
         members = np.flatnonzero(chosen[molecules.atoms])
         rows = molecules.atoms[members]
-        weight = masses(structure)[rows] if weights == "mass" else np.ones(len(rows))
+        weight = atom_masses(structure)[rows] if weights == "mass" else np.ones(len(rows))
         by_mass = weights == "mass" and bool((weight > 0).any())
         weight = weight / weight.sum() if by_mass else np.full(len(rows), 1 / max(1, len(rows)))
         whole = molecules.whole(places[molecules.atoms], structure.cell)[members]
@@ -126,7 +126,7 @@ class Alignment:
             text += f"; molecules made whole by their {molecules.by}"
         if wrap:
             text += ", and wrapped around it" if len(members) else ", and wrapped"
-        middle = np.mean(bounds(places), axis=0) if len(places) else np.zeros(3)
+        middle = np.mean(coordinate_bounds(places), axis=0) if len(places) else np.zeros(3)
         return cls(boundary, molecules, members, weight, whole, structure.cell, rotate and bool(len(members)), wrap,
                    middle, text)
 
@@ -168,7 +168,8 @@ class Alignment:
             middle = self.weights @ group
             if cell is not None and self.wrap:
                 whole = self._wrapped(whole, cell, middle)
-            turn = rotation(group - middle, self.reference - self._place, self.weights) if self.rotate else np.eye(3)
+            turn = superposing_rotation(group - middle, self.reference - self._place,
+                                        self.weights) if self.rotate else np.eye(3)
             whole = (whole - middle) @ turn.T + self._place
         elif cell is not None and self.wrap:
             whole = self._wrapped(whole, cell, self.middle)
@@ -286,7 +287,7 @@ def shifted(positions: NDArray[np.floating[Any]], shift: Floats) -> Floats:
     return out
 
 
-def rotation(positions: Floats, places: Floats, weights: Floats) -> Floats:
+def superposing_rotation(positions: Floats, places: Floats, weights: Floats) -> Floats:
     """Return the rotation R (3, 3) that superposes centred positions (G, 3) on places, as positions @ R.T.
 
     R minimises the weighted mean square distance and is never a reflection. If several rotations are equally good, as

@@ -13,21 +13,21 @@ import numpy as np
 from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.figures import colours
-from vmdpotential.figures.colours import Range
-from vmdpotential.frontend.declarations import kind, takes_data
+from vmdpotential.figures.colours import ValueRange
+from vmdpotential.frontend.declarations import parameter_kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.maps import Medium
 from vmdpotential.maps.solute import chosen_atoms
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import WORDS, ResolvedSelection, Selection, present, select
+from vmdpotential.molecule.selection import SELECTION_WORDS, ResolvedSelection, Selection, names_present, select
 from vmdpotential.parameters import Command, Parameter, Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vmdpotential.io.structures.symmetry import Copies
-    from vmdpotential.io.trajectories.frames import Change, Loaded
+    from vmdpotential.io.structures.symmetry import SymmetryCopies
+    from vmdpotential.io.trajectories.frames import FrameChange, LoadedFrames
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.surfaces import Surface
 
@@ -54,9 +54,9 @@ _FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out),
            "loaded frames to use, counted from 0: begin:end:step (end left out); all unless given")
 
 
-def role(parameter: Parameter | None) -> str:
+def object_role(parameter: Parameter | None) -> str:
     """Return ``structure`` or ``map`` for a parameter that a viewer has objects for, else an empty string."""
-    result = "" if parameter is None else kind(parameter)
+    result = "" if parameter is None else parameter_kind(parameter)
     return result if result in ("structure", "map") else ""
 
 
@@ -72,7 +72,7 @@ def viewer_commands(warn: Callable[[str], None]) -> Iterator[Command]:
             yield command
 
 
-def offered(command: Command) -> list[Parameter]:
+def offered_parameters(command: Command) -> list[Parameter]:
     """Return the parameters that a viewer offers; required structures and maps come first."""
     chosen = [
         p for p in command.parameters
@@ -82,16 +82,16 @@ def offered(command: Command) -> list[Parameter]:
         chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
         chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
                    for p in command.parameters if p.name == "frames"]
-    return sorted(chosen, key=lambda p: not (role(p) and p.required))
+    return sorted(chosen, key=lambda p: not (object_role(p) and p.required))
 
 
 def trajectory_of(command: Command) -> Parameter | None:
     """Return the parameter of a command that takes frames, or None."""
-    return next((p for p in command.parameters if kind(p) == "trajectory"), None)
+    return next((p for p in command.parameters if parameter_kind(p) == "trajectory"), None)
 
 
-def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loaded],
-                changes: Sequence[Change] = ()) -> None:
+def with_frames(command: Command, values: dict[str, Any], read: Callable[[], LoadedFrames],
+                changes: Sequence[FrameChange] = ()) -> None:
     """Add the frames that a viewer has loaded to a command's values, if they are requested or required.
 
     Parameters
@@ -117,7 +117,7 @@ def is_topology(command: Command, parameter: Parameter) -> bool:
 
     The adapter reads that file, because commands accept a topology only with a structure file.
     """
-    return parameter.name == "topology" and any(role(other) == "structure" for other in command.parameters)
+    return parameter.name == "topology" and any(object_role(other) == "structure" for other in command.parameters)
 
 
 def to_file(command: Command) -> bool:
@@ -125,14 +125,14 @@ def to_file(command: Command) -> bool:
     return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
 
 
-def describe(parameter: Parameter) -> str:
+def describe_parameter(parameter: Parameter) -> str:
     """Return the help of a parameter with its unit, adapted to viewers, which have objects instead of files."""
-    if parameter.required and role(parameter) and "file" in parameter.option.help:
-        return "atoms of the system" if role(parameter) == "structure" else "map that was computed or loaded"
+    if parameter.required and object_role(parameter) and "file" in parameter.option.help:
+        return "atoms of the system" if object_role(parameter) == "structure" else "map that was computed or loaded"
     return parameter.option.help + (f" ({parameter.option.unit})" if parameter.option.unit else "")
 
 
-def copies(values: dict[str, Any], structure: Structure, file: Path | None = None) -> Copies | None:
+def copies(values: dict[str, Any], structure: Structure, file: Path | None = None) -> SymmetryCopies | None:
     """Return the copies for the assembly or crystal cell that `values` request, and remove these values.
 
     None if neither is requested. A viewer creates an object of the copies and runs the command on it, so that it shows
@@ -177,7 +177,7 @@ def results(report: Report) -> list[tuple[str, Any]]:
     return result
 
 
-def colour_range(text: str) -> Range:
+def colour_range(text: str) -> ValueRange:
     """Return the range of colours for a text with two limits, or with one for both signs.
 
     Raises
@@ -193,7 +193,7 @@ def colour_range(text: str) -> Range:
         numbers = [-abs(numbers[0]), abs(numbers[0])]
     if len(numbers) != 2 or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
         raise ValueError("a number such as 5, or two with the lower first such as -5,5, are needed")
-    return Range(*numbers)
+    return ValueRange(*numbers)
 
 
 def with_surface(structure: Structure, atoms: Selection = "solute") -> NDArray[np.bool_]:
@@ -251,14 +251,14 @@ def same_molecules(a: Structure, b: Structure) -> bool:
     return alike and (a.charges is None or np.array_equal(a.charges, b.known_charges))
 
 
-def surface_range(grid: Grid, structure: Structure | None) -> Range:
+def surface_range(grid: Grid, structure: Structure | None) -> ValueRange:
     """Return the range of colours on a molecule's surface, by the rule of :mod:`vmdpotential.figures.colours`.
 
     It is for the values of the map next to the solute, or to all atoms if there is no solute; without a structure, for
     all values.
     """
     if (limit := colours.standard_limit(grid)) is not None:
-        return Range(-limit, limit)
+        return ValueRange(-limit, limit)
     shown = grid.values
     if structure is not None:
         from scipy.spatial import cKDTree
@@ -271,7 +271,7 @@ def surface_range(grid: Grid, structure: Structure | None) -> Range:
         if len(near):
             shown = grid.values[tuple(near.T)]
     limit = max(map(abs, colours.colour_range([grid], [shown])))
-    return Range(-limit, limit)  # for both signs, because not every viewer has a colour scale that begins at 0
+    return ValueRange(-limit, limit)  # for both signs, because not every viewer has a colour scale that begins at 0
 
 
 def meaning(grid: Grid) -> str:
@@ -282,12 +282,12 @@ def meaning(grid: Grid) -> str:
     return ", ".join(filter(None, (unit, grid.provenance.medium)))
 
 
-def legend(grid: Grid, span: Range) -> str:
+def legend(grid: Grid, span: ValueRange) -> str:
     """Return the legend of a map's colours, e.g. ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
     return f"{span.low:g} to {span.high:g} {meaning(grid)}"
 
 
-def drawn(report: Report, surface: str | None, part: str | None = None) -> dict[str, Any]:
+def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -> dict[str, Any]:
     """Return what VMD draws of a report: values of atoms, range and meaning of a map's colours, and a coloured surface.
 
     Parameters
@@ -320,7 +320,7 @@ def drawn(report: Report, surface: str | None, part: str | None = None) -> dict[
     except BackendError as error:
         log.warning("isosurfaces are drawn, as the molecular surface needs another package: %s", error)
         return data
-    return data | {"surface": _drawn_surface(mesh, mesh.sample(grid, colours.outwards(grid)), span)}
+    return data | {"surface": _drawn_surface(mesh, mesh.sample(grid, colours.reading_distance(grid)), span)}
 
 
 def mesh_spacing(atoms: int) -> float:
@@ -348,7 +348,7 @@ def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -
     InputError
         When the topology cannot be read, or has other atoms.
     """
-    return io.merge(whole, io.read_topology(topology)).take(chosen)
+    return io.merge_topology(whole, io.read_topology(topology)).take(chosen)
 
 
 def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[np.float64]) -> None:
@@ -409,16 +409,16 @@ def selection(parameter: Parameter, text: str, structure: Structure,
     """
     if text in parameter.option.words:
         return text
-    rows, word = find(text), text.strip().lower() in WORDS
+    rows, word = find(text), text.strip().lower() in SELECTION_WORDS
     if rows is None:
         if word or text.startswith("/"):  # a CID
             return text
         raise UsageError(parameter.name, "this is neither a selection in the viewer's language, nor a word of this "
-                         f"program ({', '.join(WORDS)}), nor a CID", value=text)
+                         f"program ({', '.join(SELECTION_WORDS)}), nor a CID", value=text)
     picked = ResolvedSelection(text, rows)
     if not len(picked.rows):
-        raise UsageError(parameter.name, f"selects no atoms of the system; {present(structure)}", value=text)
-    if word and not np.array_equal(np.flatnonzero(WORDS[text.strip().lower()](structure)), picked.rows):
+        raise UsageError(parameter.name, f"selects no atoms of the system; {names_present(structure)}", value=text)
+    if word and not np.array_equal(np.flatnonzero(SELECTION_WORDS[text.strip().lower()](structure)), picked.rows):
         log.warning("'%s' selects %d atoms by the viewer's definition; this program's differs", text,
                     len(picked.rows))
     return picked

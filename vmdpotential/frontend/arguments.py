@@ -82,7 +82,7 @@ def is_for_tcl(arguments: Sequence[str]) -> bool:
     return any(word.partition("=")[0] == TCL for word in arguments)
 
 
-def called(arguments: Sequence[str]) -> Command:
+def called_command(arguments: Sequence[str]) -> Command:
     """Return the command that is the first of the arguments, with its parameters in this call."""
     command: Command = registry.get("command", arguments[0])
     return command.for_arguments(arguments[1:])
@@ -109,7 +109,7 @@ def build_parser(arguments: Sequence[str] | None = None,
         return parser
     for name in only or registry.available("command"):
         try:
-            command = called([name, *words[1:]])
+            command = called_command([name, *words[1:]])
         except BackendError:  # a broken plugin; `vmdpotential plugins` gives the reason
             continue
         sub = commands.add_parser(
@@ -246,5 +246,5 @@ def _signed_choices(arguments: Sequence[str]) -> dict[str, Sequence[str]]:
     """Return the choices of those options of the called command that have choices which begin with a dash."""
     if not arguments or arguments[0] not in registry.available("command"):
         return {}
-    choices = {f"--{p.flag}": p.option.allowed() for p in called(arguments).parameters}
+    choices = {f"--{p.flag}": p.option.allowed() for p in called_command(arguments).parameters}
     return {flag: allowed for flag, allowed in choices.items() if any(name.startswith("-") for name in allowed)}

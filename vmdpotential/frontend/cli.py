@@ -23,12 +23,12 @@ from vmdpotential.errors import (
     Spelling,
     UsageError,
     VmdpotentialError,
-    plain,
-    similar,
+    plain_spelling,
+    similar_hint,
 )
 from vmdpotential.frontend import child, interrupts, messages
-from vmdpotential.frontend.arguments import build_parser, called, is_for_tcl, join_negative_values
-from vmdpotential.frontend.declarations import kind
+from vmdpotential.frontend.arguments import build_parser, called_command, is_for_tcl, join_negative_values
+from vmdpotential.frontend.declarations import parameter_kind
 from vmdpotential.parameters import Command, Parameter
 
 
@@ -52,12 +52,12 @@ def run(arguments: Sequence[str]) -> None:
     values = vars(known)
     command: Command
     if unknown:
-        command = called(arguments)
+        command = called_command(arguments)
         options = [f"--{parameter.flag}" for parameter in command.parameters if not parameter.option.positional]
-        hint = similar(unknown[0].partition("=")[0], options)
+        hint = similar_hint(unknown[0].partition("=")[0], options)
         raise UsageError(
             "", f"unrecognized arguments: {' '.join(unknown)}{hint}", f"see 'vmdpotential {values['command']} --help'")
-    command = called(arguments)
+    command = called_command(arguments)
     del values["command"]
     as_json = values.pop("json")
     answer = values.pop("tcl")
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> None:
     terminal = progress.Terminal(delay=1.0, every=1.0) if for_vmd else progress.Terminal()
     failure: CheckError | None = None
     try:
-        with progress.listening(terminal):
+        with progress.listen_to_progress(terminal):
             report = command(**values)
     except CheckError as error:
         report, failure = error.report, error
@@ -87,9 +87,9 @@ def run(arguments: Sequence[str]) -> None:
     if as_json or for_vmd:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
         if for_vmd:
-            from vmdpotential.frontend.adapters import drawn
+            from vmdpotential.frontend.adapters import drawn_in_vmd
 
-            data |= drawn(report, surface, part)
+            data |= drawn_in_vmd(report, surface, part)
         text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)
         if answer:
             Path(answer).write_text(text, "ascii")
@@ -169,7 +169,7 @@ def _fail(error: VmdpotentialError, arguments: Sequence[str], code: int = 0) -> 
         with contextlib.suppress(OSError, OutputError):
             _print(json.dumps(_fields(error)))
     # an interrupted import may have left modules that cannot be imported any more
-    message = messages.one_line(error, plain if code else _spelling(arguments))
+    message = messages.one_line(error, plain_spelling if code else _spelling(arguments))
     _to_stderr("vmdpotential: " + "".join(letter if letter.isprintable() else "?" for letter in message))
     return code or error.exit_code
 
@@ -189,25 +189,25 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     typed = {word.partition("=")[0] for word in words}
     parameters: dict[str, Parameter] = {}
     with contextlib.suppress(VmdpotentialError):  # no such command
-        parameters = {p.name: p for p in called(words).parameters} if words else {}
+        parameters = {p.name: p for p in called_command(words).parameters} if words else {}
         if words and is_for_tcl(arguments):
             from vmdpotential.frontend.display import vmd_options
 
-            parameters = {p.name: p for p in vmd_options(called(words))} | parameters
+            parameters = {p.name: p for p in vmd_options(called_command(words))} | parameters
 
     def tcl(name: str, value: str) -> str:
         if (other := messages.owner(name, parameters)) is not None:
             return f"-{name} {value}".rstrip() + f" of vmdpotential {other.name}"
         if name not in parameters:
-            return plain(name, value)
+            return plain_spelling(name, value)
         word = f"{{{value}}}" if any(letter in ' ;"$[' for letter in value) else value  # one word, as one would type it
-        return f"-{'sel' if kind(parameters[name]) == 'structure' else name} {word}".rstrip()
+        return f"-{'sel' if parameter_kind(parameters[name]) == 'structure' else name} {word}".rstrip()
 
     def spell(name: str, value: str) -> str:
         if (other := messages.owner(name, parameters)) is not None:
             return f"--{name.replace('_', '-')} {value}".rstrip() + f" of {other.name}"
         if name not in parameters or parameters[name].option.positional:
-            return plain(name, value)
+            return plain_spelling(name, value)
         aliases = [alias.replace("_", "-") for alias in parameters[name].option.aliases]
         flag = next((alias for alias in aliases if f"--{alias}" in typed), parameters[name].flag)
         if parameters[name].type is bool:

@@ -15,7 +15,7 @@ _OF_MEDIUM = ("atoms", "method", "radii", "screened")
 _KINDS = {bool: "boolean", int: "integer", float: "number", Path: "file"}
 
 
-def declarations() -> dict[str, Any]:
+def command_declarations() -> dict[str, Any]:
     """Return every command that takes a structure or a map, ready for JSON.
 
     Returns
@@ -48,12 +48,12 @@ def declarations() -> dict[str, Any]:
 
 def takes_data(command: Command) -> bool:
     """Return whether a command takes a structure, a map or a file instead of these in a viewer."""
-    return any(kind(parameter) in ("structure", "map", "data") and parameter.option.viewer
+    return any(parameter_kind(parameter) in ("structure", "map", "data") and parameter.option.viewer
                for parameter in command.parameters)
 
 
 def declare(command: Command) -> dict[str, Any]:
-    """Return the declaration of one command, see :func:`declarations`."""
+    """Return the declaration of one command, see :func:`command_declarations`."""
     from vmdpotential.frontend.display import vmd_options  # needs numpy as well
 
     return {
@@ -83,7 +83,7 @@ def in_front(command: Command, parameter: Parameter) -> bool:
 def _declare_option(parameter: Parameter) -> dict[str, Any]:
     option = parameter.option
     return {
-        "name": parameter.name, "kind": kind(parameter), "several": parameter.several,
+        "name": parameter.name, "kind": parameter_kind(parameter), "several": parameter.several,
         "required": parameter.required, "positional": option.positional, "viewer": option.viewer,
         "shell": option.shell, "aliases": list(option.aliases), "suffix": option.suffix,
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
@@ -91,8 +91,8 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def kind(parameter: Parameter) -> str:
-    """Return the kind of a parameter for viewers, one of those listed in :func:`declarations`."""
+def parameter_kind(parameter: Parameter) -> str:
+    """Return the kind of a parameter for viewers, one of those listed in :func:`command_declarations`."""
     from vmdpotential.grid.lattice import Grid
     from vmdpotential.io.trajectories.frames import Frames
     from vmdpotential.molecule.structure import Structure

@@ -14,9 +14,9 @@ from html import escape
 from typing import Any, Protocol
 
 from vmdpotential.frontend import messages
-from vmdpotential.frontend.form import Form
+from vmdpotential.frontend.form import CommandForm
 from vmdpotential.parameters import Command, Drawing, Report
-from vmdpotential.progress import Listener, listening
+from vmdpotential.progress import Listener, listen_to_progress
 
 #: Height of the status, in lines.
 STATUS_LINES = 3
@@ -49,7 +49,7 @@ class Task(ABC):
         KeyboardInterrupt
             When the listener raises it to stop the work.
         """
-        with self.one_line(), listening(listener):
+        with self.one_line(), listen_to_progress(listener):
             return self.command(**self.values)
 
     @abstractmethod
@@ -123,7 +123,7 @@ class Work:
         return self._thread.is_alive()
 
 
-class Panel:
+class DialogPanel:
     """The pages, buttons and status of a dialog.
 
     Parameters
@@ -142,7 +142,7 @@ class Panel:
         The running task, if there is one.
     """
 
-    def __init__(self, qt: Any, viewer: Viewer, forms: Sequence[Form],
+    def __init__(self, qt: Any, viewer: Viewer, forms: Sequence[CommandForm],
                  actions: Mapping[str, tuple[Drawing, Callable[[], str]]] | None = None) -> None:
         self.qt, self.viewer, self.forms = qt, viewer, forms
         self.work: Work | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from vmdpotential.figures.colours import Range
+from vmdpotential.figures.colours import ValueRange
 from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.frontend.declarations import in_front
 from vmdpotential.parameters import Command, Option, Parameter, Report
@@ -26,7 +26,7 @@ def _maps(
         selection=True)] = None,
     hide_water: Annotated[bool, Option(
         "hide the water when the first surface is drawn", front=True)] = True,
-    range: Annotated[Range | None, Option(
+    range: Annotated[ValueRange | None, Option(
         "range of the colours, such as -5,5 or 5; unless given, 5 kT/e in water, else a round value",
         parse=colour_range, metavar="LO,HI", front=True)] = None,
 ) -> Report:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vmdpotential.errors import Spelling, VmdpotentialError, many
+from vmdpotential.errors import Spelling, VmdpotentialError, count_of
 from vmdpotential.frames.live import LatestRequestThread, LiveMap
 from vmdpotential.frontend import messages
 from vmdpotential.grid.lattice import Grid
@@ -18,7 +18,7 @@ from vmdpotential.grid.lattice import Grid
 MEMBERS = 0.5
 
 
-class Following(abc.ABC):
+class FollowingMap(abc.ABC):
     """A map that is redrawn when its atoms have moved.
 
     Viewers call :meth:`look` from time to time; maps are computed in a thread, only for the newest frame.
@@ -58,8 +58,9 @@ class Following(abc.ABC):
                 self._draw(grid)
             if self.live_map.moved and not self._told:
                 self._told = True
-                self._tell(f"the map is that of whole molecules, made by moving {many(self.live_map.moved, 'atom')} "
-                           f"across the periodic cell; {self.whole} draws their surface there")
+                self._tell("the map is that of whole molecules, made by moving "
+                           f"{count_of(self.live_map.moved, 'atom')} across the periodic cell; {self.whole} draws "
+                           "their surface there")
             self._ask()
         except self.failures as error:
             text = str(error).strip()

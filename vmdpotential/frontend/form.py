@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmdpotential.frontend.adapters import role
+from vmdpotential.frontend.adapters import object_role
 from vmdpotential.parameters import Command, Parameter
 
 #: Largest width of a field, pixels.
@@ -21,7 +21,7 @@ NARROW = 110
 
 
 @dataclass(frozen=True)
-class Entry:
+class FormEntry:
     """A parameter of a command as a viewer offers it.
 
     Parameters
@@ -45,7 +45,7 @@ class Entry:
     front: bool
 
 
-class Form:
+class CommandForm:
     """Fields for the parameters of a command.
 
     Parameters
@@ -66,7 +66,7 @@ class Form:
         Button that unfolds the advanced parameters.
     """
 
-    def __init__(self, qt: Any, command: Command, entries: Sequence[Entry],
+    def __init__(self, qt: Any, command: Command, entries: Sequence[FormEntry],
                  choices: Callable[[str], Sequence[str]]) -> None:
         self.qt, self.command, self.entries, self._choices = qt, command, entries, choices
         self.fields: dict[str, Any] = {}
@@ -102,7 +102,7 @@ class Form:
         self.fold.setArrowType(arrow.DownArrow if shown else arrow.RightArrow)
         self.folded.setVisible(shown)
 
-    def _grid(self, entries: Sequence[Entry]) -> Any:
+    def _grid(self, entries: Sequence[FormEntry]) -> Any:
         """Return a layout of rows: name, field, help."""
         widgets = self.qt.QtWidgets
         grid = widgets.QGridLayout()
@@ -138,7 +138,7 @@ class Form:
         text, ground = (brush.color().getRgb()[:3] for brush in (palette.windowText(), palette.window()))
         return "#" + "".join(f"{round(0.7 * a + 0.3 * b):02x}" for a, b in zip(text, ground, strict=True))
 
-    def _make(self, entry: Entry) -> Any:
+    def _make(self, entry: FormEntry) -> Any:
         """Return the widget for a parameter, set to its default."""
         widgets, parameter = self.qt.QtWidgets, entry.parameter
         if parameter is None:
@@ -147,7 +147,7 @@ class Form:
         elif parameter.type is bool:
             field = widgets.QCheckBox()
             field.setChecked(entry.default == "yes")
-        elif role(parameter):
+        elif object_role(parameter):
             field = widgets.QComboBox()
             field.setEditable(True)
             field.setInsertPolicy(widgets.QComboBox.InsertPolicy.NoInsert)
@@ -165,7 +165,7 @@ class Form:
         field.setMaximumWidth(FIELD)
         return field
 
-    def _with_button(self, field: Any, entry: Entry) -> Any:
+    def _with_button(self, field: Any, entry: FormEntry) -> Any:
         """Return a layout of a file's field and a button that opens a file dialog."""
         button = self.qt.QtWidgets.QToolButton()
         button.setText("...")
@@ -180,7 +180,7 @@ class Form:
         row.addWidget(button)
         return row
 
-    def _choose_file(self, field: Any, entry: Entry) -> None:
+    def _choose_file(self, field: Any, entry: FormEntry) -> None:
         dialog = self.qt.QtWidgets.QFileDialog
         written = entry.parameter is not None and entry.parameter.option.written
         ask = dialog.getSaveFileName if written else dialog.getOpenFileName
@@ -191,7 +191,7 @@ class Form:
     def refresh(self) -> None:
         """Offer the viewer's current selections and maps; entered text is kept."""
         for entry in self.entries:
-            if not (kind := role(entry.parameter)):
+            if not (kind := object_role(entry.parameter)):
                 continue
             offered, field = list(self._choices(kind)), self.fields[entry.name]
             if [field.itemText(n) for n in range(field.count())] == offered:
@@ -224,9 +224,9 @@ class Form:
         return area
 
 
-def _words(entry: Entry) -> str:
+def _words(entry: FormEntry) -> str:
     return entry.name.replace("_", " ").strip()
 
 
 def _is_file(parameter: Parameter | None) -> bool:
-    return parameter is not None and parameter.type is Path and not role(parameter) and not parameter.several
+    return parameter is not None and parameter.type is Path and not object_role(parameter) and not parameter.several

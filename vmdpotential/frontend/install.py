@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import page_script, startup
-from vmdpotential.frontend.viewers import VIEWERS, Viewer, plan
+from vmdpotential.frontend.viewers import VIEWERS, ViewerInstallation, plan_installation
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
 
@@ -43,7 +43,7 @@ def install(
     """
     if viewer == "page":
         return _page(folder, yes, uninstall)
-    plugin = plan(viewer, folder)
+    plugin = plan_installation(viewer, folder)
     old = None if plugin.startup is None else startup.read(plugin.startup)
     target = plugin.folder
     if uninstall and folder is None:
@@ -100,7 +100,7 @@ def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
                         steps=lines)
 
 
-def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
+def _install(plugin: ViewerInstallation, old: bytes | None, yes: bool) -> list[str]:
     """Copy the plugin and add its lines to the start-up file, if `yes`; return lines that report it."""
     if not plugin.names:
         raise InputError(f"{plugin.source}: the plugin's files are missing", "install the package again")
@@ -125,7 +125,7 @@ def _install(plugin: Viewer, old: bytes | None, yes: bool) -> list[str]:
     return [*lines, *plugin.after]
 
 
-def _uninstall(plugin: Viewer, target: Path, old: bytes | None, yes: bool) -> list[str]:
+def _uninstall(plugin: ViewerInstallation, target: Path, old: bytes | None, yes: bool) -> list[str]:
     """Remove the plugin and its lines in the start-up file, if `yes`; return lines that report it."""
     lines = []
     if plugin.startup is not None and old is not None and startup.has_block(old):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Container, Iterator
 
 from vmdpotential import registry
-from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spelled
+from vmdpotential.errors import MemoryPlanError, Message, Spelling, VmdpotentialError, spell_parameters
 from vmdpotential.parameters import Command
 
 #: What is said of a run that the user stopped.
@@ -47,7 +47,7 @@ def warnings(tell: Callable[[str], None], spell: Spelling, verbose: bool = False
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             # placeholders are replaced before the arguments are inserted, which may contain braces
-            text = spelled(record.msg.template if isinstance(record.msg, Message) else str(record.msg), spell)
+            text = spell_parameters(record.msg.template if isinstance(record.msg, Message) else str(record.msg), spell)
             line = " ".join((text % record.args if record.args else text).split())
             if line not in given or record.levelno < logging.WARNING:
                 given.add(line)

@@ -17,7 +17,7 @@ def plugins(
 ) -> PluginList | Declarations:
     """List commands, methods, interactions and engines, and plugins that failed to load."""
     if declarations:
-        from vmdpotential.frontend.declarations import declarations as declare
+        from vmdpotential.frontend.declarations import command_declarations as declare
 
         return Declarations(declared=declare())
     names = {f"{kind}s": registry.available(kind) for kind in registry.KINDS}

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.output import describe, writing
+from vmdpotential.io.files.output import output_error, writing_files
 
 # the number counts the line ends that were added before the block; both languages (Tcl, Python) have # comments
 _BEGIN = "# >>> vmdpotential, after {} added line ends >>>"
@@ -122,8 +122,8 @@ def replace(path: Path, data: bytes | None) -> None:
             Path(os.path.realpath(path)).unlink()
             return
     except OSError as error:
-        raise describe(error, [path]) from error
-    with writing([path], force=True) as (temporary,):
+        raise output_error(error, [path]) from error
+    with writing_files([path], force=True) as (temporary,):
         temporary.write_bytes(data)
 
 
@@ -151,7 +151,7 @@ def put_folder(source: Path, target: Path, names: list[str], more: dict[str, str
     except OSError as error:
         if old.exists() and not target.exists():
             old.rename(target)
-        raise describe(error, [target]) from error
+        raise output_error(error, [target]) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
@@ -169,6 +169,6 @@ def remove_folder(target: Path) -> None:
         if target.exists():
             shutil.rmtree(target)
     except OSError as error:
-        raise describe(error, [target]) from error
+        raise output_error(error, [target]) from error
     with contextlib.suppress(OSError):
         target.parent.rmdir()

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from vmdpotential.errors import UsageError
-from vmdpotential.extras import requirement
+from vmdpotential.extras import pip_requirement
 from vmdpotential.frontend import startup
 from vmdpotential.frontend.child import tcl_word
 
@@ -21,7 +21,7 @@ VIEWERS = ("vmd", "pymol", "chimerax")
 
 
 @dataclass(frozen=True)
-class Viewer:
+class ViewerInstallation:
     """Plan of the installation of a viewer's plugin.
 
     Parameters
@@ -64,7 +64,7 @@ class Viewer:
             return False
 
 
-def plan(viewer: str, folder: Path | None = None) -> Viewer:
+def plan_installation(viewer: str, folder: Path | None = None) -> ViewerInstallation:
     """Return the plan of installing the plugin of one of :data:`VIEWERS`.
 
     Parameters
@@ -94,7 +94,7 @@ def program() -> list[str]:
     return [sys.executable, "-m", "vmdpotential"]
 
 
-def _vmd(where: Path | None) -> Viewer:
+def _vmd(where: Path | None) -> ViewerInstallation:
     home = Path.home()
     folder = (where or home / ".vmdplugins") / "vmdpotential"
     windows = platform.system() == "Windows"
@@ -115,12 +115,12 @@ def _vmd(where: Path | None) -> Viewer:
     if windows:
         after.insert(0, f"VMD reads {name} in the folder that the variable HOME names: set HOME to {home}")
     source = _source("vmd")
-    return Viewer(
+    return ViewerInstallation(
         "VMD", source, _names(source, "*.tcl", "*.md", "*.png"), folder, {"program.txt": "\n".join(program()) + "\n"},
         rc, lines, after)
 
 
-def _pymol(where: Path | None) -> Viewer:
+def _pymol(where: Path | None) -> ViewerInstallation:
     home = Path.home()
     base = Path(os.environ["APPDATA"]) / "pymol" if "APPDATA" in os.environ else home / ".pymol"
     parent = where or base / "startup"
@@ -132,17 +132,17 @@ def _pymol(where: Path | None) -> Viewer:
     after = ["start PyMOL and type: help potential_map"]
     if find_spec("pymol") is None:
         after.insert(0, "PyMOL's Python needs the package too; in PyMOL, print(sys.executable) names that Python: "
-                        f"PYTHON -m pip install {shlex.quote(requirement('prepare'))}")
+                        f"PYTHON -m pip install {shlex.quote(pip_requirement('prepare'))}")
     source = _source("pymol")
-    return Viewer("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
+    return ViewerInstallation("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
                   startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
 
 
-def _chimerax(where: Path | None) -> Viewer:
+def _chimerax(where: Path | None) -> ViewerInstallation:
     folder = (where or Path.home() / ".chimerax-bundles") / "vmdpotential"
     source = _source("chimerax")
     quoted = f'"{folder}"'
-    package = requirement("prepare")
+    package = pip_requirement("prepare")
     chimerax = shutil.which("chimerax") or shutil.which("ChimeraX")
     after = [
         "ChimeraX installs bundles itself; type on its command line, and restart it:",
@@ -151,7 +151,7 @@ def _chimerax(where: Path | None) -> Viewer:
     if chimerax:
         command = f'pip install "{package}"; devel install {quoted}'
         after += ["or in a shell:", f"    {shlex.quote(chimerax)} --nogui --exit --cmd {shlex.quote(command)}"]
-    return Viewer("ChimeraX", source, _names(source, "*.*", "src/**/*.*"), folder, after=after,
+    return ViewerInstallation("ChimeraX", source, _names(source, "*.*", "src/**/*.*"), folder, after=after,
                   undone=["type on ChimeraX's command line: toolshed uninstall ChimeraX-VMDPotential"])
 
 

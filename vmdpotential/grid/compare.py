@@ -16,7 +16,7 @@ BLOCK = 2**20
 
 
 @dataclass(frozen=True)
-class Similarity:
+class MapSimilarity:
     """Similarity of two maps over the points at which both have values.
 
     Parameters
@@ -71,16 +71,16 @@ def _temperature(grid: Grid) -> tuple[float, ...]:
     return (grid.temperature,)
 
 
-def difference(first: Grid, second: Grid) -> Grid:
+def map_difference(first: Grid, second: Grid) -> Grid:
     """Return the first map minus the second, in the first's unit, on its lattice; NaN where the second has no values.
 
     The second map is interpolated trilinearly unless it has the same lattice.
     """
-    return combination(first, second, -1)
+    return combine_maps(first, second, -1)
 
 
-def combination(first: Grid, second: Grid, sign: int) -> Grid:
-    """Return the sum (sign 1) or the difference (-1) of two maps; see :func:`difference`."""
+def combine_maps(first: Grid, second: Grid, sign: int) -> Grid:
+    """Return the sum (sign 1) or the difference (-1) of two maps; see :func:`map_difference`."""
     scale = -sign * factor(first, second)
     word, separator = ("sum", " plus ") if sign > 0 else ("difference", " minus ")
     quantity = f"{word} of {first.provenance.quantity or 'values'}"
@@ -112,8 +112,8 @@ def same_lattice(first: Grid, second: Grid) -> bool:
         np.allclose(a.last, b.last, atol=1e-3 * a.spacing.min()))
 
 
-def similarity(first: Grid, difference: Grid) -> Similarity:
-    """Return the similarity of a map and a second one, given the first and their :func:`difference`."""
+def map_similarity(first: Grid, difference: Grid) -> MapSimilarity:
+    """Return the similarity of a map and a second one, given the first and their :func:`map_difference`."""
     a, d = first.values.ravel(), difference.values.ravel()
     sums = np.zeros(7)
     largest = 0.0
@@ -129,11 +129,11 @@ def similarity(first: Grid, difference: Grid) -> Similarity:
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = float((ab - sum_a * sum_b / n) / np.sqrt(variance)) if variance > 0 else np.nan
         hodgkin = float(2 * ab / (aa + bb)) if aa + bb > 0 else 1.0
-        return Similarity(int(n), correlation, hodgkin, float(ab / aa) if aa > 0 else np.nan, float(np.sqrt(dd / n)),
+        return MapSimilarity(int(n), correlation, hodgkin, float(ab / aa) if aa > 0 else np.nan, float(np.sqrt(dd / n)),
                           float((sum_a - sum_b) / n), largest, float(np.sqrt(aa / n)), float(np.sqrt(bb / n)))
 
 
-def without(grid: Grid, outside: NDArray[np.bool_]) -> Grid:
+def without_points(grid: Grid, outside: NDArray[np.bool_]) -> Grid:
     """Return a copy of a map that is NaN where the mask `outside` (nx, ny, nz) is true."""
     values = grid.values.copy()
     values[outside] = np.nan

@@ -14,7 +14,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 
 def to_griddata(grid: Grid) -> Any:
     """Return a map as a ``gridData.Grid``; raises BackendError without GridDataFormats."""
-    package = extras.load("gridData", "grids of GridDataFormats", "traj")
+    package = extras.load_optional("gridData", "grids of GridDataFormats", "traj")
     return package.Grid(grid.values, origin=grid.lattice.origin, delta=grid.lattice.spacing, metadata=grid.header())
 
 
@@ -36,7 +36,7 @@ def from_griddata(grid: Any) -> Grid:
 
 def to_xarray(grid: Grid) -> Any:
     """Return a map as an ``xarray.DataArray``; raises BackendError without xarray."""
-    package = extras.load("xarray", "objects of xarray", "large", "use numpy.asarray")
+    package = extras.load_optional("xarray", "objects of xarray", "large", "use numpy.asarray")
     axes = {axis: start + step * np.arange(count) for axis, start, step, count in zip(
         "xyz", grid.lattice.origin, grid.lattice.spacing, grid.lattice.shape, strict=True)}
     return package.DataArray(grid.values, axes, tuple("xyz"), grid.provenance.quantity or None, grid.header())

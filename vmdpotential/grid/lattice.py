@@ -50,7 +50,7 @@ def _counts(numbers: Floats) -> tuple[int, int, int]:
 
 
 
-def bounds(positions: Floats) -> tuple[Floats, Floats]:
+def coordinate_bounds(positions: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and the largest coordinates of positions (N, 3)."""
     # numpy reduces long rows much faster than rows of three numbers: 64 positions make a row
     count = len(positions) // 64 * 64
@@ -72,7 +72,7 @@ class Box:
         """Return the box around positions (N, 3), or an empty box at the origin if there are none."""
         if not len(positions):
             return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-        (a, b, c), (d, e, f) = (corner.tolist() for corner in bounds(positions))
+        (a, b, c), (d, e, f) = (corner.tolist() for corner in coordinate_bounds(positions))
         return cls((a, b, c), (d, e, f))
 
     def holds(self, positions: Floats) -> bool:
@@ -137,7 +137,7 @@ class Lattice:
         positions = np.asarray(positions, np.float64)
         if not len(positions):
             raise InputError("there are no atoms to put a lattice around")
-        low, high = bounds(positions)
+        low, high = coordinate_bounds(positions)
         low, high = low - padding, high + padding
         first = np.floor(low / spacing + 1e-9)
         shape = _counts(np.ceil(high / spacing - 1e-9) - first + 1)
@@ -492,9 +492,9 @@ class Grid:
 
     def _combined(self, other: Grid | float, sign: int) -> Grid:
         if isinstance(other, Grid):
-            from vmdpotential.grid.compare import combination
+            from vmdpotential.grid.compare import combine_maps
 
-            return combination(self, other, sign)
+            return combine_maps(self, other, sign)
         if not isinstance(other, Real):
             return NotImplemented  # type: ignore[no-any-return]
         return self.with_values(self.values + np.float32(sign * other))
@@ -517,14 +517,14 @@ class Grid:
         UsageError
             If the plane misses the map.
         """
-        from vmdpotential.grid.planes import middle
+        from vmdpotential.grid.planes import middle_plane
 
         slices, axes = import_module(_FIGURES), ax
         if axes is None:
             from matplotlib.figure import Figure
 
             axes = Figure(layout="constrained").add_subplot()
-        image = slices.draw_slice(axes, self, middle(self.lattice) if plane is None else plane, **style)
+        image = slices.draw_slice(axes, self, middle_plane(self.lattice) if plane is None else plane, **style)
         if ax is None:
             axes.figure.colorbar(image, ax=axes, label=slices.quantity_label(self))
         return axes
@@ -576,7 +576,7 @@ class Grid:
         lattice, vectors = self.lattice, self.provenance.cell
         if self.provenance.boundary != "periodic" or vectors is None or not len(positions):
             return self
-        low, high = bounds(positions)
+        low, high = coordinate_bounds(positions)
         first = np.floor((low - margin - lattice.origin) / lattice.spacing + 1e-6)
         stop = np.ceil((high + margin - lattice.origin) / lattice.spacing - 1e-6) + 1
         first, stop = np.minimum(first, 0).astype(int), np.maximum(stop, lattice.shape).astype(int)

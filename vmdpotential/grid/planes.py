@@ -133,12 +133,12 @@ class Plane:
         return np.asarray(self.point + s[..., None] * self.right + t[..., None] * self.up)
 
 
-def middle(lattice: Lattice, axis: int = 2) -> Plane:
+def middle_plane(lattice: Lattice, axis: int = 2) -> Plane:
     """Return the plane through the nodes next to the middle of a lattice."""
     return Plane.across(axis, float(lattice.axes()[axis][lattice.shape[axis] // 2]))
 
 
-def outline(lattice: Lattice, plane: Plane) -> Floats:
+def plane_outline(lattice: Lattice, plane: Plane) -> Floats:
     """Return the picture coordinates (M, 2) of the points where the plane cuts the edges of the lattice's box.
 
     Raises
@@ -198,7 +198,7 @@ def values_on(
     UsageError
         If the plane misses the map.
     """
-    edge = outline(grid.lattice, plane)
+    edge = plane_outline(grid.lattice, plane)
     low, high = edge.min(0), edge.max(0)
     steps = [_step(grid.lattice, direction) / refine for direction in (plane.right, plane.up)]
     counts = [int(np.floor((high[d] - low[d]) / steps[d] + 1e-6)) + 1 for d in range(2)]

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.results import Columns, Tabular
+from vmdpotential.results import TableColumns, Tabular
 
 
 class Residues(Protocol):
@@ -45,7 +45,7 @@ class Solvation(Tabular):
         """Sum over the atoms and the ions of the solution, kcal/mol."""
         return float(self.energies.sum()) + self.ions
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of a table with a row for each atom; energies are in kcal/mol."""
         return {"atom": np.arange(len(self.energies)), "energy": self.energies}
 

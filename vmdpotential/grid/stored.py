@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 Read = Callable[[NDArray[np.int64], NDArray[np.int64], int], NDArray[np.float32]]
 
 #: Approximate number of nodes that are read at once.
-WINDOW = 2**22
+WINDOW_NODES = 2**22
 
 #: Number of sampled planes that are cached, because a figure requests each plane several times.
 CACHED_PLANES = 4
@@ -118,14 +118,14 @@ class StoredGrid(Grid):
     def slabs(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield the index of the first plane and the values (nx, ny, n) of slabs along z that cover the map."""
         nx, ny, nz = self.lattice.shape
-        step = max(16, WINDOW // (nx * ny) // 16 * 16)
+        step = max(16, WINDOW_NODES // (nx * ny) // 16 * 16)
         for start in range(0, nz, step):
             yield start, self._window(np.array([0, 0, start]), np.array([nx, ny, min(start + step, nz)]))
 
     def display_limit(self) -> float:
         """Return a limit for isosurfaces and colours, estimated from a part of the nodes."""
         shape = self.lattice.shape
-        return self.window((0, 0, 0), shape, downsampling_step(shape, WINDOW // 16)).display_limit()
+        return self.window((0, 0, 0), shape, downsampling_step(shape, WINDOW_NODES // 16)).display_limit()
 
     def sample(self, points: ArrayLike, outside: float = np.nan) -> Floats:
         """Return the trilinear interpolation at points, see :meth:`vmdpotential.grid.lattice.Grid.sample`."""
@@ -154,7 +154,7 @@ class StoredGrid(Grid):
         start, stop = np.maximum(first - 1, 0), np.minimum(last + 3, self.lattice.shape)
         extent = last - first
         axis = int(np.argmax(extent))
-        if np.prod(stop - start) <= WINDOW or extent[axis] < 2:
+        if np.prod(stop - start) <= WINDOW_NODES or extent[axis] < 2:
             result[which] = self._of(self.lattice.window(start, stop), self._window(start, stop)).sample(points[which])
             return
         lower = low[:, axis] < (first[axis] + last[axis] + 1) // 2

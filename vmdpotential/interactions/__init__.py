@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.derivative import evaluate_derivative
-from vmdpotential.interactions.program import Program, evaluate
-from vmdpotential.interactions.tracing import Scalar, trace
+from vmdpotential.interactions.program import TracedProgram, evaluate_program
+from vmdpotential.interactions.tracing import Scalar, trace_radial
 from vmdpotential.units import ionic_strength
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Quantity:
         return sign * int(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
 
 
-def complete(quantities: Sequence[Quantity], values: Mapping[str, float], owner: str) -> dict[str, float]:
+def complete_parameters(quantities: Sequence[Quantity], values: Mapping[str, float], owner: str) -> dict[str, float]:
     """Return the values of all parameters; those not given take their defaults.
 
     Raises
@@ -160,7 +160,7 @@ class Interaction:
         UsageError
             For an unknown parameter or one outside its limits.
         """
-        return Bound(self, complete(self.quantities, values, f"the interaction {self.name}"))
+        return Bound(self, complete_parameters(self.quantities, values, f"the interaction {self.name}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +210,9 @@ class Bound:
     def derivative(self, r: ArrayLike) -> NDArray[np.float64]:
         """Return dV/dr (1/A^2) at distances r (A) in float64, the reference for fields."""
         r = np.asarray(r, np.float64)
-        program, factor = trace(self.interaction.radial, list(self.values))
+        program, factor = trace_radial(self.interaction.radial, list(self.values))
         by_r2 = evaluate_derivative(program, {**self.values, "r2": r * r, "rinv": 1 / r})
-        result = np.asarray(2 * r * by_r2 * evaluate(factor, self.values), np.float64)
+        result = np.asarray(2 * r * by_r2 * evaluate_program(factor, self.values), np.float64)
         return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
 
     def scaled(self, length: float = 1.0) -> Scaled:
@@ -262,7 +262,7 @@ class Scaled:
         The cutoff in units of `length`.
     """
 
-    program: Program
+    program: TracedProgram
     values: tuple[float, ...]
     factor: float
     length: float
@@ -275,14 +275,14 @@ def _scaled(interaction: Interaction, parameters: tuple[tuple[str, float], ...],
     """Return :meth:`Bound.scaled`; kept, as tracing takes as long as a small map."""
     bound = Bound(interaction, dict(parameters), end)
     values = {q.name: bound.values[q.name] / length**q.length_power for q in interaction.quantities}
-    program, factor = trace(interaction.radial, list(values))
+    program, factor = trace_radial(interaction.radial, list(values))
     r = np.array([0.11, 0.37, 0.93]) * (bound.cutoff or 10.0)
     x = r / length
-    there = evaluate(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate(factor, values) / length
+    there = evaluate_program(program, values | {"r2": x * x, "rinv": 1 / x}) * evaluate_program(factor, values) / length
     if not np.allclose(there, bound(r), rtol=1e-9, atol=0):
         raise UsageError(
             "interaction", "contains a length that is not a parameter with a unit", "make it a parameter",
             value=interaction.name,
         )
-    return Scaled(program, tuple(values.values()), float(evaluate(factor, values)) / length, length,
+    return Scaled(program, tuple(values.values()), float(evaluate_program(factor, values)) / length, length,
                   None if bound.cutoff is None else bound.cutoff / length)

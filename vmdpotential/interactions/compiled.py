@@ -3,7 +3,7 @@
 ``kernels/radial.h``, written by ``scripts/make_radial_functions``, has a C++ struct for each function in
 :func:`built_in`. A kernel finds a struct by the number of the function's program (:func:`number_of`), so that any equal
 function uses it, whatever its name. A program without a struct runs in
-``kernels/interpreter.h`` by its :func:`instructions`.
+``kernels/interpreter.h`` by its :func:`interpreter_instructions`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.interactions.csource import CSource
-from vmdpotential.interactions.derivative import differentiate
-from vmdpotential.interactions.program import Numpy, Program, run
-from vmdpotential.interactions.tracing import Expression, Record, linear
-from vmdpotential.kernels.build import HEADERS
+from vmdpotential.interactions.derivative import differentiate_trace
+from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
+from vmdpotential.interactions.tracing import Expression, RecordingBackEnd, linear_program
+from vmdpotential.kernels.build import HEADER_FOLDER
 
 Floats = NDArray[np.float64]
 
 #: The file of the structs.
-TARGET = Path(HEADERS, "radial.h")
+TARGET = Path(HEADER_FOLDER, "radial.h")
 
 #: Results of a radial function and of a pair potential's program, which are the structs' functions.
-RADIAL, PAIR = ("value", "derivative"), ("slope", "energy")
+RADIAL, PAIR_RESULTS = ("value", "derivative"), ("slope", "energy")
 
 #: Operations of the interpreter, by their numbers.
 OPERATIONS = ("add", "sub", "mul", "div", "fma", "min", "max", "less", "select", "sqrt", "exp", "erfc", "interpolate")
@@ -39,7 +39,8 @@ OPERATIONS = ("add", "sub", "mul", "div", "fma", "min", "max", "less", "select",
 _HEAD = """\
 // Radial functions of interactions and terms of pair potentials; written by scripts/make_radial_functions.
 //
-// `uniforms` are what vmdpotential.interactions.compiled.uniforms returns. `derivative` is that of `value` with respect
+// `uniforms` are what vmdpotential.interactions.compiled.uniform_values returns. `derivative` is that of `value` with
+respect
 // to r2; slope is -1/r dE/dr. i, j and pair are parameters of both atoms, and of their types, in the order that the
 // struct states.
 #pragma once
@@ -54,7 +55,7 @@ class BuiltIn:
     """A function with a struct: the struct's name, the traced program, and the names of the program's results."""
 
     name: str
-    program: Program
+    program: TracedProgram
     results: tuple[str, ...]
 
     @property
@@ -65,18 +66,18 @@ class BuiltIn:
                 "pair": [name.removeprefix("pair.") for name in self.program.inputs if name.startswith("pair.")]}
 
 
-def atom_parameters(program: Program) -> list[str]:
+def atom_parameters(program: TracedProgram) -> list[str]:
     """Return the names of the parameters of either atom of a pair, which both have in a struct, sorted."""
     return sorted({name[2:] for name in program.inputs if name[:2] in ("i.", "j.")})
 
 
-def with_derivative(program: Program) -> Program:
+def with_derivative(program: TracedProgram) -> TracedProgram:
     """Return the program of a radial function whose results are the function and its derivative with respect to r2."""
     leaves = {step[1]: Expression(*step) for step in program.steps if step[0] in ("input", "param")}
     r2, rinv = (leaves.setdefault(name, Expression("input", name)) for name in ("r2", "rinv"))
-    value = run(program, Record, leaves)[program.results[0]]
-    derivative = differentiate(value, r2, rinv)
-    return linear([value, 0.0 if derivative is None else derivative], program.parameters)
+    value = run_program(program, RecordingBackEnd, leaves)[program.results[0]]
+    derivative = differentiate_trace(value, r2, rinv)
+    return linear_program([value, 0.0 if derivative is None else derivative], program.parameters)
 
 
 def built_in() -> Iterator[BuiltIn]:
@@ -107,15 +108,16 @@ def built_in() -> Iterator[BuiltIn]:
         yield BuiltIn(_struct(page.name, len(page.quantities)), with_derivative(page.bind().scaled().program), RADIAL)
 
     bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), ewald.polynomial(10.0, 0.312)]
-    terms = [(bound, pairs.CHARGES) for bound in bounds]
+    terms = [(bound, pairs.CHARGES_RULE) for bound in bounds]
     terms += [(page.bind(), rule) for page in (lennard_jones.INTERACTION, lennard_jones.SHIFTED, lennard_jones.SWITCHED)
-              for rule in (pairs.GEOMETRIC, pairs.LORENTZ_BERTHELOT, pairs.TABLE)]
+              for rule in (pairs.GEOMETRIC_RULE, pairs.LORENTZ_BERTHELOT, pairs.TABLE_RULE)]
     for bound, rule in terms:
-        potential = pairs.PairPotential((pairs.Term("term", bound, rule),))
+        potential = pairs.PairPotential((pairs.PairTerm("term", bound, rule),))
         name = f"{bound.interaction.name}_{rule.name.replace('-', '_')}_pair"
-        yield BuiltIn(_struct(name), potential.scaled(PAIR).program, PAIR)
+        yield BuiltIn(_struct(name), potential.scaled(PAIR_RESULTS).program, PAIR_RESULTS)
         if potential.corrects_excluded:
-            yield BuiltIn(_struct("excluded_" + name), potential.scaled(PAIR, excluded=True).program, PAIR)
+            yield BuiltIn(_struct("excluded_" + name), potential.scaled(PAIR_RESULTS, excluded=True).program,
+                          PAIR_RESULTS)
 
 
 def _struct(name: str, count: int = 0) -> str:
@@ -188,7 +190,7 @@ def header() -> str:
     names = [function.name for function in functions]
     assert len(set(names)) == len(names)
     structs, parts = [_source(function) for function in functions], []
-    for results, title in ((RADIAL, "RADIAL_FUNCTIONS"), (PAIR, "PAIR_TERMS")):
+    for results, title in ((RADIAL, "RADIAL_FUNCTIONS"), (PAIR_RESULTS, "PAIR_TERMS")):
         rows = [f"    DO({number}, {function.name}) /* {digest(function.program)} */ \\\n"
                 for number, function in enumerate(functions) if function.results == results]
         parts.append(f"// Numbers and names, and digests by which Python finds them.\n#define {title}(DO) \\\n"
@@ -248,7 +250,7 @@ def _source(function: BuiltIn) -> str:
     return "\n".join([*lines, "};\n"])
 
 
-def _needed(program: Program, results: Iterable[int]) -> list[int]:
+def _needed(program: TracedProgram, results: Iterable[int]) -> list[int]:
     """Return the numbers of steps that some results need, sorted."""
     needed, levels = set(results), program.levels()
     for number in range(max(needed), -1, -1):
@@ -258,7 +260,7 @@ def _needed(program: Program, results: Iterable[int]) -> list[int]:
     return sorted(needed)
 
 
-def uniform_steps(program: Program) -> list[int]:
+def uniform_steps(program: TracedProgram) -> list[int]:
     """Return the steps that are the same for all pairs and used by others or as results, without constants."""
     uniform = program.uniform()
     used = {a for step, same in zip(program.steps, uniform, strict=True)
@@ -266,13 +268,13 @@ def uniform_steps(program: Program) -> list[int]:
     return [n for n in sorted(used) if uniform[n] and program.steps[n][0] != "const"]
 
 
-def uniforms(program: Program, values: Sequence[float]) -> Floats:
+def uniform_values(program: TracedProgram, values: Sequence[float]) -> Floats:
     """Return the values of :func:`uniform_steps` for the values of the program's parameters."""
-    steps = run(program, Numpy, dict(zip(program.parameters, values, strict=True)), "uniform")
+    steps = run_program(program, NumpyBackEnd, dict(zip(program.parameters, values, strict=True)), "uniform")
     return np.array([steps[n] for n in uniform_steps(program)], np.float64)
 
 
-def digest(program: Program) -> str:
+def digest(program: TracedProgram) -> str:
     """Return a digest that equal programs have, whatever the names of their parameters."""
     place = {name: k for k, name in enumerate(program.parameters)}
     steps = [(step[0], place[step[1]]) if step[0] == "param" else step for step in program.steps]
@@ -286,11 +288,11 @@ def _numbers() -> Mapping[str, int]:
 
 
 @lru_cache(maxsize=256)
-def number_of(program: Program) -> int:
+def number_of(program: TracedProgram) -> int:
     """Return the number of the struct of a program, or -1 if it has none.
 
     The results of the program must be those of :data:`RADIAL` (:func:`with_derivative`), or for one term of a pair
-    potential those of :data:`PAIR`.
+    potential those of :data:`PAIR_RESULTS`.
     """
     return _numbers().get(digest(program), -1)
 
@@ -319,9 +321,10 @@ class Instructions(NamedTuple):
     registers: int
 
 
-def instructions(program: Program, values: Sequence[float], inputs: Sequence[str] = ("r2", "rinv")) -> Instructions:
+def interpreter_instructions(program: TracedProgram, values: Sequence[float],
+                             inputs: Sequence[str] = ("r2", "rinv")) -> Instructions:
     """Return a program for the interpreter, for values of its parameters; the first registers are the `inputs`."""
-    fixed = run(program, Numpy, dict(zip(program.parameters, values, strict=True)), "uniform")
+    fixed = run_program(program, NumpyBackEnd, dict(zip(program.parameters, values, strict=True)), "uniform")
     levels = program.levels()
     varying = [n for n in _needed(program, program.results) if levels[n]]
     last_use = {a: n for n in varying if program.steps[n][0] != "input" for a in program.steps[n][1:]}
@@ -368,7 +371,7 @@ def instructions(program: Program, values: Sequence[float], inputs: Sequence[str
 
 
 @lru_cache(maxsize=64)
-def radial_arguments(program: Program, values: tuple[float, ...], derivative: bool) -> Mapping[str, Any]:
+def radial_arguments(program: TracedProgram, values: tuple[float, ...], derivative: bool) -> Mapping[str, Any]:
     """Return the arguments that kernels have for a radial function, with or without its derivative.
 
     Parameters
@@ -381,7 +384,7 @@ def radial_arguments(program: Program, values: tuple[float, ...], derivative: bo
         Whether the kernel evaluates its derivative.
     """
     both = with_derivative(program)
-    made, same = instructions(both if derivative else program, values), uniforms(both, values)
+    made, same = interpreter_instructions(both if derivative else program, values), uniform_values(both, values)
     return {"number": number_of(both), "uniforms": same, "uniform_count": len(same), "steps": made.steps,
             "step_count": len(made.steps), "constants": made.constants, "constant_count": len(made.constants),
             "tables": made.tables, "table_count": len(made.tables), "results": made.results,

@@ -5,7 +5,7 @@ The field of an interaction V follows from its radial function, without another 
     E = -q grad V = -2 q (x - x_j) dV/d(r^2)
 
 Differentiation is by dual numbers (R. E. Wengert, "A simple automatic derivative evaluation program",
-Commun. ACM 7 (1964) 463-464): :class:`Dual` is a back end of :func:`vmdpotential.interactions.program.run`
+Commun. ACM 7 (1964) 463-464): :class:`Dual` is a back end of :func:`vmdpotential.interactions.program.run_program`
 around another one, numpy, vector code or C source, and carries each value with its derivative.
 """
 
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from math import pi, sqrt
 from typing import Any, TypeAlias
 
-from vmdpotential.interactions.program import Numpy, Program, run
-from vmdpotential.interactions.tracing import EXP_DOMAIN, Expression, Record, Scalar, linear
+from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
+from vmdpotential.interactions.tracing import EXP_DOMAIN, Expression, RecordingBackEnd, Scalar, linear_program
 
 #: A value of the back end and its derivative, or None if that is zero everywhere.
 Pair: TypeAlias = tuple[Any, Any]
@@ -28,7 +28,7 @@ class Dual:
     Parameters
     ----------
     back_end : object
-        The back end of :func:`vmdpotential.interactions.program.run` that computes values and derivatives.
+        The back end of :func:`vmdpotential.interactions.program.run_program` that computes values and derivatives.
     """
 
     def __init__(self, back_end: Any) -> None:
@@ -123,29 +123,29 @@ class Dual:
         return value, self._of.mul(a[1], self._of.mul(self._of.const(-2 / sqrt(pi)), bell))
 
 
-def evaluate_derivative(program: Program, values: Mapping[str, Any]) -> Any:
+def evaluate_derivative(program: TracedProgram, values: Mapping[str, Any]) -> Any:
     """Return the derivative of a program with respect to r2 with numpy; values of inputs and parameters by name."""
-    dual = Dual(Numpy)
+    dual = Dual(NumpyBackEnd)
     pairs = {name: (value, None) for name, value in values.items()} | dual.inputs(values["r2"], values["rinv"])
-    return run(program, dual, pairs)[len(program.steps) - 1][1]
+    return run_program(program, dual, pairs)[len(program.steps) - 1][1]
 
 
-def differentiate(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
+def differentiate_trace(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
     """Return d/d(r^2) of a traced expression of these inputs, or None if it is zero."""
     if not isinstance(value, Expression):
         return None
-    program = linear([value], [])
+    program = linear_program([value], [])
     degree = program.degree()
     if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
         return value * (rinv * rinv) * (-degree / 2)
-    dual = Dual(Record)
+    dual = Dual(RecordingBackEnd)
     leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
     leaves |= {"r2": r2, "rinv": rinv}
-    values = run(program, Record, leaves)
+    values = run_program(program, RecordingBackEnd, leaves)
     # derivatives of powers take one product, where the product rule would take several
     done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
             for number, power in enumerate(program.powers())
             if power is not None and program.steps[number][0] != "input"}
     pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
-    result: Expression | None = run(program, dual, pairs, done=done)[program.results[0]][1]
+    result: Expression | None = run_program(program, dual, pairs, done=done)[program.results[0]][1]
     return result

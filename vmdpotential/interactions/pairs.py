@@ -1,7 +1,8 @@
 """Pair potentials: sums of interactions whose parameters follow from those of the two atoms.
 
 A :class:`PairPotential` is a sum of terms. A term is an interaction, whose uniform parameters are bound, and a
-:class:`Rule` that combines the parameters of two atoms: the product of two charges as the factor of a potential,
+:class:`CombinationRule` that combines the parameters of two atoms: the product of two charges as the factor of a
+potential,
 coefficients by the geometric or the Lorentz-Berthelot rule, or from a table of types. All terms are traced together
 into one program of the distance and both atoms, which an engine runs for every pair::
 
@@ -22,13 +23,13 @@ import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound, Interaction, lennard_jones
-from vmdpotential.interactions.derivative import differentiate
-from vmdpotential.interactions.program import Program, evaluate_all, run
-from vmdpotential.interactions.tracing import Expression, Record, Scalar, linear
+from vmdpotential.interactions.derivative import differentiate_trace
+from vmdpotential.interactions.program import TracedProgram, evaluate_all, run_program
+from vmdpotential.interactions.tracing import Expression, RecordingBackEnd, Scalar, linear_program
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class CombinationRule:
     """Combination rule: how the parameters of a pair follow from those of its atoms.
 
     Parameters
@@ -77,29 +78,29 @@ def _looked_up(names: Sequence[str], i: Any, j: Any, pair: Any) -> dict[str, Sca
 
 
 #: Charges, sqrt(kcal/mol A).
-CHARGES = Rule("charges", {"charge": 0.5}, {}, _charges)
+CHARGES_RULE = CombinationRule("charges", {"charge": 0.5}, {}, _charges)
 #: a6 and a12 are products of the atoms' square roots of them.
-GEOMETRIC = Rule("geometric", {"root_a6": 3, "root_a12": 6}, {}, _geometric)
+GEOMETRIC_RULE = CombinationRule("geometric", {"root_a6": 3, "root_a12": 6}, {}, _geometric)
 #: Half of the distance of the minimum (A), and sqrt(12 epsilon).
-LORENTZ_BERTHELOT = Rule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
+LORENTZ_BERTHELOT = CombinationRule("lorentz-berthelot", {"half_rmin": 1, "root_depth": 0}, {}, _lorentz_berthelot)
 
 
-def table(interaction: Interaction) -> Rule:
+def table_rule(interaction: Interaction) -> CombinationRule:
     """Return the rule that looks up the parameters of a pair by the types of both atoms."""
-    return Rule("table", {}, interaction.pair, partial(_looked_up, tuple(interaction.pair)))
+    return CombinationRule("table", {}, interaction.pair, partial(_looked_up, tuple(interaction.pair)))
 
 
 #: Lennard-Jones' a6 and a12 from a table.
-TABLE = table(lennard_jones.INTERACTION)
+TABLE_RULE = table_rule(lennard_jones.INTERACTION)
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class PairTerm:
     """One interaction of a pair potential: its name in results, the interaction, and the rule for its pairs."""
 
     name: str
     bound: Bound
-    rule: Rule
+    rule: CombinationRule
 
     def __post_init__(self) -> None:
         interaction = self.bound.interaction
@@ -132,7 +133,7 @@ class PairPotential:
     terms : sequence of Term
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[PairTerm, ...]
 
     def __post_init__(self) -> None:
         if len({term.bound.cutoff for term in self.terms}) != 1:
@@ -202,7 +203,7 @@ class ScaledPairs:
         Square of the cutoff in that unit; infinite without a cutoff.
     """
 
-    program: Program
+    program: TracedProgram
     values: tuple[float, ...]
     length: float
     cutoff2: float
@@ -212,7 +213,7 @@ def _nothing(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
     return 0.0
 
 
-def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Scalar] | None,
+def _slope(term: PairTerm, radial: Callable[..., Scalar], written: Callable[..., Scalar] | None,
            leaves: tuple[Any, Any, Any], uniform: Mapping[str, Scalar]) -> Scalar:
     """Return -2 d/d(r^2) of a function of a term, from the slope that the interaction provides, if any."""
     i, j, pair = leaves
@@ -221,7 +222,7 @@ def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Sca
         return term.value(written, r2, rinv, i, j, pair, uniform)
     value = radial(r2, rinv, SimpleNamespace(**uniform, **{n: Expression("input", f"of.{n}") for n in
                                                            term.bound.interaction.pair}))
-    derivative = differentiate(value, r2, rinv)
+    derivative = differentiate_trace(value, r2, rinv)
     if derivative is None:
         return 0.0
     parameters = term.rule.combine(i, j, pair)
@@ -232,10 +233,10 @@ def _slope(term: Term, radial: Callable[..., Scalar], written: Callable[..., Sca
 
 def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
     """Return an expression with other expressions in place of some inputs."""
-    program = linear([value], [])
+    program = linear_program([value], [])
     inputs = {step[1]: leaves.get(step[1], Expression(step[0], step[1])) for step in program.steps
               if step[0] in ("input", "param")}
-    result: Expression = run(program, Record, inputs)[program.results[0]]
+    result: Expression = run_program(program, RecordingBackEnd, inputs)[program.results[0]]
     return result
 
 
@@ -258,7 +259,7 @@ def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, e
     results: list[Scalar] = []
     for output in outputs:
         results += energies if output == "energy" else [total]
-    scaled = ScaledPairs(linear(results, list(values)), tuple(values.values()), length,
+    scaled = ScaledPairs(linear_program(results, list(values)), tuple(values.values()), length,
                          np.inf if potential.cutoff is None else (potential.cutoff / length) ** 2)
     mine, its = ({name[2:] for name in scaled.program.inputs if name[:2] == side} for side in ("i.", "j."))
     if mine != its:

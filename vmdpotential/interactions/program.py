@@ -1,7 +1,7 @@
 """Programs: radial functions as sequences of steps, and their evaluation.
 
-:func:`run` evaluates a program with a back end, an object that has the operations as methods: numpy in float64, the
-reference (:class:`Numpy`), C source (:mod:`~vmdpotential.interactions.csource`), C++
+:func:`run_program` evaluates a program with a back end, an object that has the operations as methods: numpy in
+float64, the reference (:class:`NumpyBackEnd`), C source (:mod:`~vmdpotential.interactions.csource`), C++
 (:mod:`~vmdpotential.interactions.compiled`), or LLVM code.
 :mod:`~vmdpotential.interactions.derivative` adds the derivative to any of them, so that every interaction has a field.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Program:
+class TracedProgram:
     """A traced radial function in static single assignment form.
 
     Parameters
@@ -115,7 +115,7 @@ def _degree(operation: str, of: Sequence[int | None]) -> int | None:
     return 0 if all(d == 0 for d in known) else None
 
 
-def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = "all",
+def run_program(program: TracedProgram, back_end: Any, values: Mapping[str, Any], part: str = "all",
         done: Mapping[int, Any] | None = None) -> dict[int, Any]:
     """Evaluate a program with the operations of a back end.
 
@@ -152,7 +152,7 @@ def run(program: Program, back_end: Any, values: Mapping[str, Any], part: str = 
     return results
 
 
-class Numpy:
+class NumpyBackEnd:
     """Back end that computes with numpy, in the type of the values."""
 
     const = staticmethod(float)
@@ -183,12 +183,12 @@ class Numpy:
         return low + (a - k) * (high - low)
 
 
-def evaluate(program: Program, values: Mapping[str, Any]) -> Any:
+def evaluate_program(program: TracedProgram, values: Mapping[str, Any]) -> Any:
     """Return the result of a program with numpy; values of inputs and parameters by name."""
-    return run(program, Numpy, values)[program.results[0]]
+    return run_program(program, NumpyBackEnd, values)[program.results[0]]
 
 
-def evaluate_all(program: Program, values: Mapping[str, Any]) -> list[Any]:
+def evaluate_all(program: TracedProgram, values: Mapping[str, Any]) -> list[Any]:
     """Return all results of a program with numpy."""
-    steps = run(program, Numpy, values)
+    steps = run_program(program, NumpyBackEnd, values)
     return [steps[r] for r in program.results]

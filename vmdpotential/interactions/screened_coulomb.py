@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vmdpotential.splitting.long_range import LongRange
 
 #: Relative permittivity of water at 298 K.
-WATER = 78.5
+WATER_PERMITTIVITY = 78.5
 
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
@@ -47,7 +47,7 @@ INTERACTION = Interaction(
 )
 
 
-def in_water(salt: float, temperature: float, dielectric: float = WATER) -> Bound:
+def in_water(salt: float, temperature: float, dielectric: float = WATER_PERMITTIVITY) -> Bound:
     """Return the potential of a charge in a 1:1 salt (M) at a temperature (K); without salt 1 / r."""
     length = debye_length(salt, temperature, dielectric)
     return INTERACTION.bind(debye_length=length) if salt > 0 else coulomb.INTERACTION.bind()

@@ -9,7 +9,7 @@ Parameters of the two atoms are also leaves, ``i.name`` and ``j.name``, and valu
 ``pair.name`` (:mod:`vmdpotential.interactions.pairs`).
 
 Called with numpy arrays, it computes the reference in float64. Called with :class:`Expression` leaves, it
-records a :class:`~vmdpotential.interactions.program.Program`, which every engine evaluates in its own way.
+records a :class:`~vmdpotential.interactions.program.TracedProgram`, which every engine evaluates in its own way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from vmdpotential.interactions.program import Numpy, Program
+from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram
 
 Scalar: TypeAlias = Any  # a number, a numpy array or an Expression
 
@@ -90,7 +90,7 @@ def _traced(*arguments: Scalar) -> bool:
 
 def fma(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
     """Return a * b + c, rounded once where the engine can."""
-    return _record("fma", a, b, c) if _traced(a, b, c) else Numpy.fma(a, b, c)
+    return _record("fma", a, b, c) if _traced(a, b, c) else NumpyBackEnd.fma(a, b, c)
 
 
 def minimum(a: Scalar, b: Scalar) -> Scalar:
@@ -126,7 +126,7 @@ def exp(a: Scalar) -> Scalar:
 
 def erfc(a: Scalar) -> Scalar:
     """Return the complementary error function; its error on engines of single precision is at most 5e-7."""
-    return _record("erfc", a) if _traced(a) else Numpy.erfc(a)
+    return _record("erfc", a) if _traced(a) else NumpyBackEnd.erfc(a)
 
 
 def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
@@ -135,10 +135,10 @@ def interpolate(a: Scalar, values: Sequence[Scalar]) -> Scalar:
     The values must be consecutive parameters, and a must not be negative. Only CPU engines have this operation.
     """
     a = minimum(a, len(values) - 1.001)
-    return _record("interpolate", a, *values) if _traced(a) else Numpy.interpolate(a, *values)
+    return _record("interpolate", a, *values) if _traced(a) else NumpyBackEnd.interpolate(a, *values)
 
 
-def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Program, Program]:
+def trace_radial(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[TracedProgram, TracedProgram]:
     """Return the program of a radial function, and that of a factor which was separated from it.
 
     The factor depends on parameters alone; an engine multiplies the charges by it instead of
@@ -163,7 +163,7 @@ def trace(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tuple[Pro
         raise TypeError("the radial function does not depend on r2 and rinv")
     factor, rest = _split(result, {})
     assert rest is not None
-    return linear([rest], parameters), linear([factor], parameters)
+    return linear_program([rest], parameters), linear_program([factor], parameters)
 
 
 def _split(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
@@ -192,7 +192,7 @@ def _split_one(node: Expression, known: dict[Expression, Any]) -> tuple[Expressi
     return Expression("const", 1.0), node
 
 
-def linear(results: Sequence[Scalar], parameters: Sequence[str]) -> Program:
+def linear_program(results: Sequence[Scalar], parameters: Sequence[str]) -> TracedProgram:
     """Return a program with the steps of some expressions, each once, with constants folded."""
     steps: list[tuple[Any, ...]] = []
     numbers: dict[tuple[Any, ...], int] = {}
@@ -240,7 +240,8 @@ _FOLD: dict[str, Callable[..., float]] = {
 }
 
 
-def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int], parameters: Sequence[str]) -> Program:
+def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int],
+                        parameters: Sequence[str]) -> TracedProgram:
     """Return the program of some results, without the steps that are no longer used after folding."""
     leaves = ("const", "input", "param")
     needed = set(results)
@@ -251,10 +252,10 @@ def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int], pa
     kept = tuple(
         steps[n] if steps[n][0] in leaves else (steps[n][0], *(order[a] for a in steps[n][1:])) for n in order
     )
-    return Program(kept, tuple(parameters), tuple(order[r] for r in results))
+    return TracedProgram(kept, tuple(parameters), tuple(order[r] for r in results))
 
 
-class Record:
+class RecordingBackEnd:
     """Back end that records operations, so that a program or its derivative can be traced again."""
 
     const = staticmethod(lambda value: Expression("const", float(value)))

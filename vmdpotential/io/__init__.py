@@ -16,13 +16,14 @@ from typing import Any
 from vmdpotential.errors import ChargeError, InputError, UsageError
 from vmdpotential.io.files import output, recognise
 from vmdpotential.io.files import text as files
-from vmdpotential.io.structures.merge import merge
+from vmdpotential.io.structures.merge import merge_topology
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.structure import Structure
 
 __all__ = [
-    "check_formats", "merge", "open_map", "read_map", "read_structure", "read_topology", "write_map", "write_structure",
+    "check_formats", "merge_topology", "open_map", "read_map", "read_structure", "read_topology", "write_map",
+    "write_structure",
     "write_structures",
 ]
 
@@ -39,7 +40,7 @@ _WRITERS = {
     **dict.fromkeys((".cif", ".mmcif"), "structures.mmcif:write_mmcif"),
     ".pqr": "structures.pqr:write_pqr", ".psf": "topologies.psf:write_psf",
     ".gro": "structures.growrite:write_gro", ".top": "topologies.gromacs_top:write_top",
-    **dict.fromkeys(recognise.PRMTOP, "topologies.prmtopwrite:write_prmtop"),
+    **dict.fromkeys(recognise.PRMTOP_SUFFIXES, "topologies.prmtopwrite:write_prmtop"),
     **dict.fromkeys((".rst7", ".inpcrd"), "structures.rst7write:write_coordinates"),
 }  # fmt: skip
 _WRITABLE = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
@@ -68,7 +69,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
         if the suffix is missing or unknown (Amber's ``prmtop``, ``inpcrd``). ``-`` is standard input.
     topology : Path, optional
         PSF, prmtop, PQR, TPR or another file with the same atoms in the same order. Names, residues,
-        segments, charges and bonds are taken from it; see :func:`merge`.
+        segments, charges and bonds are taken from it; see :func:`merge_topology`.
 
     Returns
     -------
@@ -90,16 +91,16 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     >>> round(structure.net_charge), structure.topology.source
     (-11, 'psf')
     """
-    path = files.buffered(path)
+    path = files.buffered_stream(path)
     if topology is None:
-        with files.reading(path):
-            return elements.fill(_read_whole(path, _kind_of_structure(path, False)))
-    topology = files.buffered(topology)
-    with files.reading(path):
+        with files.reading_file(path):
+            return elements.fill_elements(_read_whole(path, _kind_of_structure(path, False)))
+    topology = files.buffered_stream(topology)
+    with files.reading_file(path):
         kind = _kind_of_structure(path, True)
-    with files.reading(topology):
-        named_atoms = elements.fill(_read_topology(topology))
-    with files.reading(path):
+    with files.reading_file(topology):
+        named_atoms = elements.fill_elements(_read_topology(topology))
+    with files.reading_file(path):
         if kind == "amber-coordinates":
             positions, cell = _find("structures.amber_coordinates:read_coordinates")(path)
             velocities = _find("structures.amber_coordinates:read_velocities")(path, len(positions))
@@ -110,7 +111,7 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
             structure = _read_whole(path, kind)
     if kind in ("amber-coordinates", "frames"):
         return _find("structures.merge:place")(positions, cell, str(path), named_atoms)  # type: ignore[no-any-return]
-    return merge(structure, named_atoms)
+    return merge_topology(structure, named_atoms)
 
 
 def read_first_frame(path: Path, trajectory: Path, length_unit: str | None = None) -> Structure | None:
@@ -118,13 +119,13 @@ def read_first_frame(path: Path, trajectory: Path, length_unit: str | None = Non
 
     Returns None if `path` is not a topology without coordinates (PSF, prmtop or .top).
     """
-    path, trajectory = files.buffered(path), files.buffered(trajectory)
+    path, trajectory = files.buffered_stream(path), files.buffered_stream(trajectory)
     if recognise.kind_of(path) not in _TOPOLOGIES:
         return None
     from vmdpotential.io.trajectories.frames import Trajectory
 
-    with files.reading(path):
-        named_atoms = elements.fill(_read_topology(path))
+    with files.reading_file(path):
+        named_atoms = elements.fill_elements(_read_topology(path))
     frame = next(iter(Trajectory(trajectory, len(named_atoms), slice(1), length_unit=length_unit)))
     place = _find("structures.merge:place")
     return place(frame.positions, frame.cell, str(trajectory), named_atoms)  # type: ignore[no-any-return]
@@ -151,7 +152,7 @@ def _read_whole(path: Path, kind: str) -> Structure:
 
 
 def read_topology(path: str | Path) -> Structure:
-    """Return the names, residues, charges and bonds of a topology file, for :func:`merge` with coordinates.
+    """Return the names, residues, charges and bonds of a topology file, for :func:`merge_topology` with coordinates.
 
     Parameters
     ----------
@@ -170,8 +171,8 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When the format needs MDAnalysis, which is not installed.
     """
-    path = files.buffered(path)
-    with files.reading(path):
+    path = files.buffered_stream(path)
+    with files.reading_file(path):
         return _read_topology(path)
 
 
@@ -228,12 +229,12 @@ def write_structures(
     others = dict(companions or {})
     names = targets if names is None else names
     check_formats(structure, names)
-    with output.writing([*targets, *others], force, [*names, *others]) as temporary:
+    with output.writing_files([*targets, *others], force, [*names, *others]) as temporary:
         for path, write in zip(temporary[len(targets):], others.values(), strict=True):
             write(path)
         for path, target in zip(temporary, names, strict=False):
             try:
-                _find(_WRITERS[files.suffix(target)])(structure, path)
+                _find(_WRITERS[files.format_suffix(target)])(structure, path)
             except (InputError, UsageError) as error:  # the message should name the requested, not the temporary file
                 error.text = error.text.replace(str(path), str(target))
                 raise
@@ -241,7 +242,7 @@ def write_structures(
 
 def can_be_written(path: Path) -> bool:
     """Return whether structures can be written in the format of a file's suffix."""
-    return files.suffix(path) in _WRITERS
+    return files.format_suffix(path) in _WRITERS
 
 
 def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
@@ -256,9 +257,9 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
         When one of the files is a PQR or PSF, and the structure has no charges.
     """
     for path in map(Path, paths):
-        suffix = files.suffix(path)
+        suffix = files.format_suffix(path)
         source = structure.topology.source if structure.topology is not None else ""
-        if (suffix in recognise.PRMTOP or path.name.lower() == "prmtop") and source != "prmtop":
+        if (suffix in recognise.PRMTOP_SUFFIXES or path.name.lower() == "prmtop") and source != "prmtop":
             raise UsageError(
                 "", f"{path}: a prmtop cannot be written without the input's, which has the bonded terms and the "
                 "Lennard-Jones parameters", "give it as {topology}, or write .psf or .pdb")

@@ -20,9 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import BackendError, InputError, VmdpotentialError, shortened
+from vmdpotential.errors import BackendError, InputError, VmdpotentialError, shorten_text
 from vmdpotential.extras import install_command
-from vmdpotential.io.files.text import COMPRESSED, BufferedStream, buffered, first_bytes, named
+from vmdpotential.io.files.text import (
+    COMPRESSED_SUFFIXES,
+    BufferedStream,
+    buffered_stream,
+    error_with_name,
+    first_bytes,
+)
 from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import dcd, xdr
@@ -63,7 +69,7 @@ def read_topology(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    return _read(buffered(path))[0]
+    return _read(buffered_stream(path))[0]
 
 
 def read_structure(path: str | Path) -> Structure:
@@ -74,7 +80,7 @@ def read_structure(path: str | Path) -> Structure:
     InputError
         Also when the file holds no coordinates, or the installed MDAnalysis cannot read them.
     """
-    structure, has_positions = _read(buffered(path))
+    structure, has_positions = _read(buffered_stream(path))
     if not has_positions:
         raise InputError(
             f"{path}: has no coordinates that MDAnalysis can read",
@@ -108,7 +114,7 @@ def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, 
     BackendError
         When MDAnalysis is not installed.
     """
-    path = buffered(path)
+    path = buffered_stream(path)
     suffix = path.suffix.lower()
     if suffix in (".nc", ".ncdf", ".netcdf", ".ncrst"):  # Amber's NetCDF, which is read without MDAnalysis
         positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
@@ -272,7 +278,7 @@ def reading(path: Path) -> Iterator[None]:
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read", f"install it with {install_command('traj')}") from None
-        if path.suffix.lower() in COMPRESSED or isinstance(path, BufferedStream):  # MDAnalysis unpacks the whole file
+        if path.suffix.lower() in COMPRESSED_SUFFIXES or isinstance(path, BufferedStream):  # MDAnalysis unpacks all
             raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
@@ -299,7 +305,7 @@ def converted_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise named(path, error) from error.__cause__
+        raise error_with_name(path, error) from error.__cause__
     except VmdpotentialError:
         raise
     except MemoryError:
@@ -309,7 +315,7 @@ def converted_errors(path: Path) -> Iterator[None]:
         text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
         text = text or ("it is cut short" if isinstance(error, EOFError) else type(error).__name__)
-        raise InputError(f"{path}: MDAnalysis cannot read it ({shortened(text, 200)})") from None
+        raise InputError(f"{path}: MDAnalysis cannot read it ({shorten_text(text, 200)})") from None
 
 
 def _read(path: Path) -> tuple[Structure, bool]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.parameters import items
+from vmdpotential.parameters import parse_items
 from vmdpotential.units import ANGSTROM, AVOGADRO
 
 if TYPE_CHECKING:
-    from vmdpotential.ions.salts import Share
+    from vmdpotential.ions.salts import SaltShare
 
 #: Volume of a water molecule, A^3: 18.015 g/mol at 0.997 g/cm^3, that of water at 25 C (CRC Handbook). (VMD's
 #: autoionize counts with 31.05 A^3, so that it adds 3.5 % more salt.)
@@ -33,7 +33,7 @@ def water_molarity() -> float:
 
 
 @dataclass(frozen=True)
-class Species:
+class IonSpecies:
     """Species of ions: its name, charge in e, and the largest distance of an atom from the ion's centre, A."""
 
     name: str
@@ -70,7 +70,7 @@ class IonCounts:
         Division of the salt among the parts of a mixture.
     """
 
-    added: tuple[tuple[Species, int], ...]
+    added: tuple[tuple[IonSpecies, int], ...]
     neutralizing: Mapping[str, int]
     salt: Mapping[str, int]
     method: str
@@ -81,7 +81,7 @@ class IonCounts:
     existing_counted: bool
     neutralize: bool
     warnings: tuple[str, ...] = ()
-    mixture: tuple[Share, ...] = ()
+    mixture: tuple[SaltShare, ...] = ()
 
     @property
     def total(self) -> int:
@@ -188,14 +188,14 @@ def parse_list(text: str) -> dict[str, int]:
         For other texts, with the reason.
     """
     form = "NAME=NUMBER, several with commas, such as SOD=11,CLA=2"
-    numbers = items(text, "=", form)
+    numbers = parse_items(text, "=", form)
     if not all(number.isascii() and number.isdigit() for number in numbers.values()):
         raise ValueError(f"write {form}")
     return {name: int(number) for name, number in numbers.items()}
 
 
 def explicit_counts(
-    net_charge: float, waters: int, ions: Sequence[tuple[Species, int]], existing: Mapping[str, int]
+    net_charge: float, waters: int, ions: Sequence[tuple[IonSpecies, int]], existing: Mapping[str, int]
 ) -> IonCounts:
     """Return the counts for an explicit list of ions, without regard to the net charge."""
     counts = IonCounts(
@@ -210,13 +210,13 @@ def explicit_counts(
 def plan_counts(
     net_charge: float,
     waters: int,
-    cation: Species,
-    anion: Species,
+    cation: IonSpecies,
+    anion: IonSpecies,
     *,
     neutralize: bool = True,
     concentration: float = 0.0,
     method: str = "add",
-    existing: Sequence[tuple[Species, int]] = (),
+    existing: Sequence[tuple[IonSpecies, int]] = (),
     count_existing: bool = True,
 ) -> IonCounts:
     """Return the numbers of cations and anions to add.
@@ -286,9 +286,9 @@ def plan_counts(
                              "use {count add} with {neutralize False}", value=method)
         if (cation.charge, anion.charge) != (1, -1):
             raise UsageError("count", "this method is valid for monovalent ions only", "use {count add}", value=method)
-        cations, _ = FORMULAS[method](charge - present[0] + present[1], target)
-        added = balance(charge, cations - present[0], 1, 1)
-    base = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
+        cations, _ = COUNT_FORMULAS[method](charge - present[0] + present[1], target)
+        added = balance_charge(charge, cations - present[0], 1, 1)
+    base = balance_charge(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
     species = (cation, anion)
     numbers: dict[str, int] = {}
     for ion, number in existing:
@@ -333,7 +333,7 @@ def salt_target(concentration: float, waters: int) -> float:
     return concentration * waters / water_molarity()
 
 
-def balance(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
+def balance_charge(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
     """Return the smallest numbers of cations and anions that compensate `charge`, with at least `least` e of cations.
     """
     first = max(0, -(-max(least, -charge) // plus))
@@ -356,7 +356,7 @@ def _add(
         units = max(0, -(-(salt - min(present)) // unit))
         return units * unit // plus, units * unit // minus
     bare = charge - present[0] + present[1]  # the charge without the existing ions
-    return balance(charge, salt + max(0, -bare) - present[0], plus, minus)
+    return balance_charge(charge, salt + max(0, -bare) - present[0], plus, minus)
 
 
 def _sltcap(charge: int, target: float) -> tuple[int, int]:
@@ -379,4 +379,4 @@ def _split(charge: int, target: float) -> tuple[int, int]:
 
 #: Functions of the charge and the number of ion pairs that return the numbers of cations and anions, for the methods
 #: in which neutralising ions are part of the salt.
-FORMULAS = {"sltcap": _sltcap, "split": _split}
+COUNT_FORMULAS = {"sltcap": _sltcap, "split": _split}

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.selection import is_ion, is_oxygen, is_water
 from vmdpotential.molecule.structure import Floats, Integers, ListedBonds, Structure
 
 #: Naming conventions of ions; ``auto`` is the convention of the input.
-CONVENTIONS = ("auto", "charmm", "amber", "gromacs")
+NAMING_CONVENTIONS = ("auto", "charmm", "amber", "gromacs")
 
 # Standard atomic weights, u (IUPAC 2021, abridged)
 _WEIGHTS = """
@@ -64,9 +64,9 @@ def find_ion(name: str, parameter: str) -> Ion:
     UsageError
         For an unknown name.
     """
-    ion = IONS.get(name.strip().upper())
+    ion = ION_RESIDUES.get(name.strip().upper())
     if ion is None:
-        known = ", ".join(dict.fromkeys(known.element for known in IONS.values()))
+        known = ", ".join(dict.fromkeys(known.element for known in ION_RESIDUES.values()))
         raise UsageError(parameter, "is not a known ion", f"choose one of {known}, in any program's name such as SOD, "
                          "NA or Na+", value=name)
     return ion
@@ -98,15 +98,15 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     parameter : str
         Name of the parameter, for messages.
     convention : str
-        One of :data:`CONVENTIONS`.
+        One of :data:`NAMING_CONVENTIONS`.
 
     Raises
     ------
     UsageError
         If the ion or the convention is unknown.
     """
-    if convention not in CONVENTIONS:
-        raise UsageError("naming", f"choose one of {', '.join(CONVENTIONS)}", value=convention)
+    if convention not in NAMING_CONVENTIONS:
+        raise UsageError("naming", f"choose one of {', '.join(NAMING_CONVENTIONS)}", value=convention)
     ion = find_ion(name, parameter)
     mass = _MASSES[ion.element]
     if convention == "auto":
@@ -116,7 +116,8 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
             residue, atom_name, kind, defined_mass = defined[ion]
             return IonNames(residue, atom_name, kind, ion.element, defined_mass or mass, ion.charge)
         for atom in np.flatnonzero(is_ion(structure)).tolist():
-            other, residue = IONS[str(structure.residue_names[atom]).upper()], str(structure.residue_names[atom])
+            residue = str(structure.residue_names[atom])
+            other = ION_RESIDUES[residue.upper()]
             if other == ion:
                 return _existing_names(structure, atom, ion, mass)
             charmm |= residue in _COMPONENTS

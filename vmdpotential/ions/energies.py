@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vmdpotential.ions.potential import quiet
-from vmdpotential.ions.sites import Candidates, Floats, Integers, nearest, shortest_repeat
+from vmdpotential.ions.potential import quiet_sums
+from vmdpotential.ions.sites import CandidateSites, Floats, Integers, nearest_distances, shortest_repeat
 
 
 @dataclass(frozen=True, eq=False)
-class Energies:
+class IonEnergies:
     """Energies and distances of K ions.
 
     Parameters
@@ -31,7 +31,8 @@ class Energies:
     ion_distance: Floats
 
 
-def describe(candidates: Candidates, owner: Integers, positions: Floats, charges: Floats, fixed: Floats) -> Energies:
+def ion_energies(candidates: CandidateSites, owner: Integers, positions: Floats, charges: Floats,
+                 fixed: Floats) -> IonEnergies:
     """Return the energies and distances of ions.
 
     Parameters
@@ -48,11 +49,11 @@ def describe(candidates: Candidates, owner: Integers, positions: Floats, charges
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     count = len(owner)
     if not count:
-        return Energies(*(np.zeros(0) for _ in range(4)))
+        return IonEnergies(*(np.zeros(0) for _ in range(4)))
     around, pair = candidates.around, candidates.pair
     cell = around.cell
     before, others = np.zeros(count), np.zeros(count)
-    apart = np.minimum(nearest(positions, around.ions, cell), shortest_repeat(cell))
+    apart = np.minimum(nearest_distances(positions, around.ions, cell), shortest_repeat(cell))
     for atom in range(count):
         itself = slice(starts[owner[atom]], starts[owner[atom] + 1] if owner[atom] + 1 < len(starts) else count)
         d = positions - positions[atom]
@@ -60,11 +61,12 @@ def describe(candidates: Candidates, owner: Integers, positions: Floats, charges
         r[itself] = np.inf
         apart[atom] = min(apart[atom], r.min())
         potential = np.zeros(count)
-        with quiet():
+        with quiet_sums():
             pair.add(positions, positions[atom], float(charges[atom]), potential)
         potential[itself] = 0.0
         others += potential
         before[itself.stop :] += potential[itself.stop :]
-    return Energies(
+    return IonEnergies(
         np.add.reduceat(charges * (fixed + before), starts), np.add.reduceat(charges * (fixed + others), starts),
-        np.minimum.reduceat(nearest(positions, around.solute, cell), starts), np.minimum.reduceat(apart, starts))
+        np.minimum.reduceat(nearest_distances(positions, around.solute, cell), starts),
+        np.minimum.reduceat(apart, starts))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import SOFT_CORE
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, bind, call, launch
+from vmdpotential.kernels.launch import KernelFile, bind_kernel, call_kernel, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
 
@@ -87,8 +87,9 @@ class EwaldPair:
             "smooth": padded, "shape": padded.shape, "basis": vectors, "inverse": np.linalg.inv(vectors),
             "shifts": shifts, "shift_count": len(shifts), "soft2": SOFT_CORE**2, "cutoff2": radius**2,
             **radial_arguments(short.program, short.values, False)}
-        self._add = bind(KERNELS["add_one_charge"], **self.fixed, start=None, centres=None, bin_count=0, radius=0.0)
-        self._steps = bind(KERNELS["do_ion_steps"], **self.fixed, unit=short.factor)
+        self._add = bind_kernel(KERNELS["add_one_charge"], **self.fixed, start=None, centres=None, bin_count=0,
+                                radius=0.0)
+        self._steps = bind_kernel(KERNELS["do_ion_steps"], **self.fixed, unit=short.factor)
         self.basis = basis
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
@@ -169,7 +170,7 @@ class EwaldSites:
         diagonals = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]]) @ sides
         radius = float(np.linalg.norm(diagonals, axis=1).max()) / 2 * (1 + 1e-9)
         px, py, pz = (np.ascontiguousarray(column) for column in sites[self.order].T)
-        self._add = bind(KERNELS["add_short_range_of_charge"], **pair.fixed, px=px, py=py, pz=pz,
+        self._add = bind_kernel(KERNELS["add_short_range_of_charge"], **pair.fixed, px=px, py=py, pz=pz,
                          start=self._start, centres=np.ascontiguousarray(centres.T), bin_count=len(centres),
                          radius=radius)
         self._coordinates = [np.ascontiguousarray(column) for column in (fraction[self.order] * pair.unit.shape).T]
@@ -188,7 +189,7 @@ class EwaldSites:
         self._add(0, len(self._start) - 1, out=potential, position=position, charge=charge * pair.factor)
         _, rows, columns = pair.unit.shape
         largest = np.zeros(1)
-        call(KERNELS["add_smooth_part"], 0, len(self._pending), unit=pair.unit, shape=pair.unit.shape,
+        call_kernel(KERNELS["add_smooth_part"], 0, len(self._pending), unit=pair.unit, shape=pair.unit.shape,
              place=self._within(position) * pair.unit.shape, charge=charge, total=self._pending,
              scratch=np.empty((rows + 4) * (columns + 5)), largest=largest)
         self.slack = float(largest[0])
@@ -197,13 +198,14 @@ class EwaldSites:
         """Return the pending smooth part, e/A, at some rows."""
         result = np.zeros(len(rows))
         u, v, w = (column[rows] for column in self._coordinates)
-        call(KERNELS["add_smooth_values"], 0, len(rows), u=u, v=v, w=w, smooth=self._pending,
+        call_kernel(KERNELS["add_smooth_values"], 0, len(rows), u=u, v=v, w=w, smooth=self._pending,
              shape=self._pending.shape, out=result)
         return result
 
     def add_pending(self, potential: Floats) -> None:
         """Add the pending smooth part to the potential at the sites, and reset it."""
         u, v, w = self._coordinates
-        launch(KERNELS["add_smooth_values"], len(potential), "one charge", 2**14, u=u, v=v, w=w, smooth=self._pending,
+        launch_kernel(KERNELS["add_smooth_values"], len(potential), "one charge", 2**14, u=u, v=v, w=w,
+                      smooth=self._pending,
                shape=self._pending.shape, out=potential)
         self._pending[:], self.slack = 0.0, 0.0

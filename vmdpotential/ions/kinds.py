@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import IonCounts, Species, explicit_counts, plan_counts
+from vmdpotential.ions.counts import IonCounts, IonSpecies, explicit_counts, plan_counts
 from vmdpotential.ions.edit import IonNames, find_ion, name_ion
-from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising, plan_mixture
-from vmdpotential.ions.templates import Template, template_of
+from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising_ions, plan_mixture
+from vmdpotential.ions.templates import IonTemplate, template_of
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Structure
 
 
@@ -23,7 +23,7 @@ class RequestedIons:
     ----------
     structure : Structure
     naming : str
-        One of :data:`~vmdpotential.ions.edit.CONVENTIONS`.
+        One of :data:`~vmdpotential.ions.edit.NAMING_CONVENTIONS`.
     templates : mapping
         Ions of several atoms, by their names.
     cation, anion, salt, ions
@@ -46,12 +46,12 @@ class RequestedIons:
                  cation: str, anion: str,
                  salt: Mapping[str, float] | None, ions: Mapping[str, int] | None) -> None:
         self._structure, self._naming = structure, naming
-        self.templates: dict[str, Template] = {
+        self.templates: dict[str, IonTemplate] = {
             name: template_of(name, as_structure(each)) for name, each in templates.items()}
         self.written: dict[str, IonNames] = {}
-        self._known: dict[Ion, Species] = {}
+        self._known: dict[Ion, IonSpecies] = {}
         self._salts: list[Salt] = []
-        self._listed: list[tuple[Species, int]] | None = None
+        self._listed: list[tuple[IonSpecies, int]] | None = None
         if ions is not None:
             if salt is not None:
                 raise UsageError("ions", "the numbers of ions are already given", "leave out {salt}")
@@ -63,25 +63,25 @@ class RequestedIons:
             for formula, fraction in salt.items():
                 pair = find_salt(formula, charges)
                 self._salts.append(Salt(formula, self._find(pair[0], "salt"), self._find(pair[1], "salt"), fraction))
-        default = neutralising(self._salts) if self._salts else None
+        default = neutralising_ions(self._salts) if self._salts else None
         self._cation = default[0] if default and cation == "auto" else self._signed(cation, "SOD", "cation", 1)
         self._anion = default[1] if default and anion == "auto" else self._signed(anion, "CLA", "anion", -1)
 
-    def _find(self, name: str, parameter: str) -> Species:
+    def _find(self, name: str, parameter: str) -> IonSpecies:
         if name in self.templates:
             return self.templates[name].species
         ion = name_ion(self._structure, name, parameter, self._naming)
         self.written[ion.residue] = ion
-        return self._known.setdefault(find_ion(name, parameter), Species(ion.residue, round(ion.charge)))
+        return self._known.setdefault(find_ion(name, parameter), IonSpecies(ion.residue, round(ion.charge)))
 
-    def _signed(self, name: str, default: str, parameter: str, sign: int) -> Species:
+    def _signed(self, name: str, default: str, parameter: str, sign: int) -> IonSpecies:
         ion = self._find(default if name == "auto" else name, parameter)
         if ion.charge * sign < 0:
             word = "positive" if sign > 0 else "negative"
             raise UsageError(parameter, f"its charge is {ion.charge:+d}", f"choose a {word} ion", value=name)
         return ion
 
-    def _list(self, ions: Mapping[str, int]) -> list[tuple[Species, int]]:
+    def _list(self, ions: Mapping[str, int]) -> list[tuple[IonSpecies, int]]:
         if not ions or min(ions.values()) < 0:
             raise UsageError("ions", "give at least one ion and its number, such as SOD=11,CLA=2")
         results = [self._find(name, "ions") for name in ions]
@@ -89,16 +89,16 @@ class RequestedIons:
             raise UsageError("ions", "two of these names are the same ion", "list it once", value=",".join(ions))
         return list(zip(results, ions.values(), strict=True))
 
-    def existing(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[Species, int]]:
+    def existing(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[IonSpecies, int]]:
         """Return the existing ions: the free ions of one atom, a mask (N,), and residues with the templates' names.
 
         Ions that are also requested get the names with which these are written, even if the structure's differ.
         """
         structure = self._structure
-        numbers: dict[Species, int] = {}
+        numbers: dict[IonSpecies, int] = {}
         for name, number in zip(*np.unique(structure.residue_names[free], return_counts=True), strict=True):
-            ion = IONS[str(name).upper()]
-            species = self._known.get(ion, Species(str(name), ion.charge))
+            ion = ION_RESIDUES[str(name).upper()]
+            species = self._known.get(ion, IonSpecies(str(name), ion.charge))
             numbers[species] = numbers.get(species, 0) + int(number)
         results = list(numbers.items())
         residues = structure.residue_names[structure.residue_starts[:-1]]
@@ -108,7 +108,7 @@ class RequestedIons:
                 results.append((template.species, number))
         return results
 
-    def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[Species, int]], neutralize: bool,
+    def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[IonSpecies, int]], neutralize: bool,
                concentration: float, method: str, count_existing: bool) -> IonCounts:
         """Return the numbers of ions to add; see :func:`~vmdpotential.ions.counts.plan_counts`."""
         if self._listed is not None:

@@ -26,23 +26,23 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, progress
-from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.ions.counts import Species
-from vmdpotential.ions.moves import Floats, FreeSites, Integers, around
-from vmdpotential.ions.potential import quiet
+from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.ions.counts import IonSpecies
+from vmdpotential.ions.moves import Floats, FreeSites, Integers, sites_blocked_around
+from vmdpotential.ions.potential import quiet_sums
 
 #: Default dielectric constant of the medium.
-DIELECTRIC = WATER
+DEFAULT_DIELECTRIC = WATER_PERMITTIVITY
 
 #: Fraction of steps that try an exchange, if there are ions of different kinds.
 EXCHANGES = 0.25
 
 #: Default number of sweeps; the energies of DHFR in 0.15 M NaCl, and of 1,860 ions, equilibrate within ten sweeps.
-SWEEPS = 500
+DEFAULT_SWEEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Sampling:
+class SamplingStatistics:
     """Statistics of a run.
 
     Parameters
@@ -99,7 +99,7 @@ class Metropolis:
         C/kT, A/e^2.
     """
 
-    def __init__(self, free: FreeSites, placed: Integers, species: Sequence[Species], sizes: Integers,
+    def __init__(self, free: FreeSites, placed: Integers, species: Sequence[IonSpecies], sizes: Integers,
                  factor: float) -> None:
         sites, fixed, pair, barred = free.sites, free.fixed, free.pair, free.barred
         self.sites, self.fixed, self.placed, self.factor = sites, fixed, placed, factor
@@ -140,7 +140,7 @@ class Metropolis:
     def _blocked(self, ion: int) -> list[Integers]:
         key = (int(self.placed[ion]), int(self._sizes[ion]))
         if key not in self._blocked_sites:
-            self._blocked_sites[key] = around(*key, self._apart, self._neighbours)
+            self._blocked_sites[key] = sites_blocked_around(*key, self._apart, self._neighbours)
         return self._blocked_sites[key]
 
     def _count_blocked(self, ion: int, change: int) -> None:
@@ -228,13 +228,13 @@ class Metropolis:
             else:
                 self.exchange(ion, partner, chance)
 
-    def run(self, sweeps: int, random: np.random.Generator) -> Sampling:
+    def run(self, sweeps: int, random: np.random.Generator) -> SamplingStatistics:
         """Perform sweeps, and return their statistics."""
         energies = np.zeros(sweeps)
         for row in range(sweeps):
-            progress.report("sampling ions", row / sweeps)
-            with quiet():
+            progress.report_progress("sampling ions", row / sweeps)
+            with quiet_sums():
                 self.sweep(random)
             energies[row] = self.energy
         moves, exchanges = self.counts.tolist()
-        return Sampling(sweeps, (moves[0], moves[1]), (exchanges[0], exchanges[1]), energies)
+        return SamplingStatistics(sweeps, (moves[0], moves[1]), (exchanges[0], exchanges[1]), energies)

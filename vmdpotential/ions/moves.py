@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.ions.potential import SitePotential, quiet
+from vmdpotential.ions.potential import SitePotential, quiet_sums
 
 if TYPE_CHECKING:
     from vmdpotential.ions.charges import ChargePotential
-    from vmdpotential.ions.counts import Species
+    from vmdpotential.ions.counts import IonSpecies
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Potentials that differ by less, e/A, count as equal (6e-4 kT), so that results do not depend on rounding.
-EQUAL = 1e-6
+EQUAL_POTENTIALS = 1e-6
 
 #: Distance, A per elementary charge, within which all sites around an ion are tried; of the sites beyond it, only those
 #: whose potential, which includes the ion's own, allows a lower energy.
-REACH = 10.0
+SEARCH_CUTOFF = 10.0
 
 
 class Neighbours(Protocol):
@@ -60,14 +60,14 @@ class FreeSites:
     pair: ChargePotential
 
 
-def around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
+def sites_blocked_around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
     """Return, for ions of each size, the sites that are blocked by an ion of the size `size` at a site."""
     distances = apart[size].tolist()
     result = {distance: neighbours.near(site, distance) for distance in dict.fromkeys(distances)}
     return [result[distance] for distance in distances]
 
 
-def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], sizes: Integers,
+def improve_placement(phi: SitePotential, placed: Integers, species: Sequence[IonSpecies], sizes: Integers,
             free: FreeSites) -> tuple[int, float]:
     """Move ions to free sites of lower energy until no move lowers the energy.
 
@@ -96,13 +96,13 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], si
     apart, neighbours, pair = free.apart, free.neighbours, free.pair
     charge = np.array([float(ion.charge) for ion in species])
     size, sign = abs(charge), np.sign(charge)
-    reach = np.maximum(REACH * size, apart[sizes].max(1))
+    reach = np.maximum(SEARCH_CUTOFF * size, apart[sizes].max(1))
     # the ion's own potential beyond its reach
     farther = size * np.array([pair.upper_bound(distance) for distance in reach])
     itself = np.zeros(1)  # the potential of a unit charge at its own site
     pair.add(phi.sites[:1], phi.sites[0], 1.0, itself)
     near = [neighbours.near(int(site), distance) for site, distance in zip(placed, reach, strict=True)]
-    blocked = [around(int(site), row, apart, neighbours) for site, row in zip(placed, sizes, strict=True)]
+    blocked = [sites_blocked_around(int(site), row, apart, neighbours) for site, row in zip(placed, sizes, strict=True)]
     kinds = list(zip(sign.tolist(), sizes.tolist(), strict=True))
 
     def lowest_first() -> dict[tuple[float, int], tuple[Integers, Floats]]:
@@ -116,25 +116,26 @@ def improve(phi: SitePotential, placed: Integers, species: Sequence[Species], si
     here = sign * phi.at(placed) - size * itself
     lowest = lowest_first()
     while tried < len(placed):
-        progress.report("moving ions", tried / len(placed))
+        progress.report_progress("moving ions", tried / len(placed))
         far, value = lowest[kinds[row]]
         far = far[: np.searchsorted(value, here[row] + farther[row])]
         phi.take(blocked[row], -1)
         candidates = phi.free(np.union1d(near[row], far), int(sizes[row]))
         own_potential = np.zeros(len(candidates))
-        with quiet():
+        with quiet_sums():
             pair.add(phi.sites[candidates], phi.sites[placed[row]], size[row], own_potential)
         energy = sign[row] * phi.at(candidates) - own_potential
         tried += 1
         # moves must lower the energy by more than rounding, so that the loop ends
-        if len(energy) and energy.min() < here[row] - 2 * EQUAL:
-            site = phi.choose(candidates[energy < energy.min() + EQUAL])
+        if len(energy) and energy.min() < here[row] - 2 * EQUAL_POTENTIALS:
+            site = phi.choose(candidates[energy < energy.min() + EQUAL_POTENTIALS])
             better = float(energy[candidates == site][0])
             moves, gain, tried = moves + 1, gain + size[row] * (here[row] - better), 1
             phi.add(int(placed[row]), -charge[row])
             phi.add(site, charge[row])
             placed[row] = site
-            near[row], blocked[row] = neighbours.near(site, reach[row]), around(site, sizes[row], apart, neighbours)
+            near[row], blocked[row] = neighbours.near(site, reach[row]), sites_blocked_around(site, sizes[row], apart,
+                                                                                              neighbours)
         phi.take(blocked[row])
         if tried == 1:
             here = sign * phi.at(placed) - size * itself

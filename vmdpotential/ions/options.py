@@ -8,11 +8,11 @@ from functools import partial
 from typing import Annotated
 
 from vmdpotential.ions.counts import COUNT_METHODS, parse_list
-from vmdpotential.ions.edit import CONVENTIONS
-from vmdpotential.ions.montecarlo import SWEEPS
+from vmdpotential.ions.edit import NAMING_CONVENTIONS
+from vmdpotential.ions.montecarlo import DEFAULT_SWEEPS
 from vmdpotential.ions.salts import parse_salt
-from vmdpotential.ions.sites import SITE_METHODS, TOLERANCE
-from vmdpotential.maps.options import LEAST_TOLERANCE, choices
+from vmdpotential.ions.sites import SITE_METHODS, SITE_TOLERANCE
+from vmdpotential.maps.options import LEAST_TOLERANCE, registered_choices
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.parameters import CheckedOptions, Option
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
@@ -57,12 +57,12 @@ class IonOptions(CheckedOptions):
         "seed of the random numbers for the sites random and monte-carlo; unless given, one is chosen and reported",
         low=0, heading="ions")] = None
     sweeps: Annotated[int, Option(
-        "number of Monte Carlo steps for each ion", low=0, high=10**7, heading="ions")] = SWEEPS
+        "number of Monte Carlo steps for each ion", low=0, high=10**7, heading="ions")] = DEFAULT_SWEEPS
     refine: Annotated[bool, Option("move ions to better free sites after all are placed", heading="ions")] = True
     keep: Annotated[str | None, Option(
         "selection of waters that ions must not replace", metavar="SEL", selection=True, heading="ions")] = None
     naming: Annotated[str, Option(
-        "naming convention of the ions written; auto is that of the input", choices=CONVENTIONS,
+        "naming convention of the ions written; auto is that of the input", choices=NAMING_CONVENTIONS,
         heading="ions")] = "auto"
     temperature: Annotated[float, Option(
         "temperature of kT, and of the Boltzmann distribution of the sites monte-carlo",
@@ -74,8 +74,8 @@ class IonOptions(CheckedOptions):
         high=1e6, aliases=("dielectric_constant",), heading="medium")] = None
     tolerance: Annotated[float, Option(
         "largest relative rms error of the potential at the sites, measured at 200 of them", low=LEAST_TOLERANCE,
-        high=0.1, heading="method and accuracy")] = TOLERANCE
+        high=0.1, heading="method and accuracy")] = SITE_TOLERANCE
     engine: Annotated[str, Option(
         "compute engine of the potential: cpu, cuda, or auto for a GPU if there is one",
-        choices=partial(choices, "engine"), heading="execution")] = "auto"
+        choices=partial(registered_choices, "engine"), heading="execution")] = "auto"
     templates: Mapping[str, StructureLike] | None = None

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import Species
+from vmdpotential.ions.counts import IonSpecies
 from vmdpotential.ions.edit import AddedIon, check_neutral, replace_waters, water_sites
-from vmdpotential.ions.energies import Energies, describe
+from vmdpotential.ions.energies import IonEnergies, ion_energies
 from vmdpotential.ions.kinds import RequestedIons
-from vmdpotential.ions.montecarlo import DIELECTRIC
+from vmdpotential.ions.montecarlo import DEFAULT_DIELECTRIC
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.ions.placement import PlacedIon, Placement
-from vmdpotential.ions.sites import SITE_METHODS, Candidates, Surroundings, choose_sites
-from vmdpotential.ions.templates import CLEAR, overlapping_waters, rotated
+from vmdpotential.ions.sites import SITE_METHODS, CandidateSites, Surroundings, choose_sites
+from vmdpotential.ions.templates import CLEAR_DISTANCE, overlapping_waters, rotate_templates
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import changed, takes_fields
+from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.units import coulomb_constant
 
 
@@ -154,7 +154,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     [1, 2]
     """
     structure = assign_charges(structure)
-    chosen = changed(IonOptions, options, keywords)
+    chosen = change_options(IonOptions, options, keywords)
     seed, site = chosen.seed, chosen.site
     if replicas < 1:
         raise UsageError("replicas", "must be at least 1", value=str(replicas))
@@ -180,7 +180,7 @@ class _Placer:
             raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=options.site)
         site, temperature, dielectric = options.site, options.temperature, options.dielectric
         if dielectric is None:
-            dielectric = DIELECTRIC if site == "monte-carlo" else 1.0
+            dielectric = DEFAULT_DIELECTRIC if site == "monte-carlo" else 1.0
         self.kcal = coulomb_constant("kcal/mol/e", temperature, dielectric)
         self.kt = coulomb_constant("kT/e", temperature, dielectric)
         for option, value in (("from_solute", options.from_solute), ("between", options.between)):
@@ -203,19 +203,19 @@ class _Placer:
         kept_waters = np.ones(len(self.oxygens), bool)
         kept_waters[self.allowed] = False
         solute = ~water & ~existing
-        self.candidates = Candidates(
+        self.candidates = CandidateSites(
             structure.positions[self.oxygens[self.allowed]], self.counts.added,
             Surroundings(structure.positions[solute], charges[solute], structure.positions[existing],
                          charges[existing], structure.cell),
             get_engine(options.engine), options.from_solute, options.between,
-            structure.positions[self.oxygens[kept_waters]], CLEAR, check_tolerance(options.tolerance))
+            structure.positions[self.oxygens[kept_waters]], CLEAR_DISTANCE, check_tolerance(options.tolerance))
 
     def place(self, seed: int | None) -> Placement:
         """Return the placement with a seed."""
         structure, candidates, counts = self.structure, self.candidates, self.counts
         sites = choose_sites(candidates, counts.added, method=self.site, net_charge=self.net_charge, seed=seed or 0,
                              refine=self.refine, factor=self.kt, sweeps=self.sweeps)
-        atoms = rotated(sites, self.templates, candidates, self.site, self.kt, seed or 0)
+        atoms = rotate_templates(sites, self.templates, candidates, self.site, self.kt, seed or 0)
         owner = np.repeat(np.arange(len(atoms)), [len(each) for each in atoms])
         positions = np.asfortranarray(np.concatenate([np.zeros((0, 3)), *atoms]))
         charges = np.concatenate([np.zeros(0), *(
@@ -225,7 +225,7 @@ class _Placer:
         several = np.isin(owner, [row for row, ion in enumerate(sites.species) if ion.name in self.templates])
         if several.any():
             fixed[several] = candidates.potential_at(positions[several])
-        energies = describe(candidates, owner, positions, charges, fixed)
+        energies = ion_energies(candidates, owner, positions, charges, fixed)
         # in the file, ions of a kind are contiguous, in the order in which they were placed
         rank = {s.name: i for i, (s, _) in enumerate(counts.added)}
         order = np.argsort([rank[s.name] for s in sites.species], kind="stable").tolist()
@@ -244,13 +244,14 @@ class _Placer:
                          self.dielectric, sites.moves, sites.gain * self.kcal, sites.sampling,
                          self.candidates.tolerance, self.candidates.error if counts.added else None)
 
-    def _added(self, water: int, ion: Species, positions: Any) -> AddedIon:
+    def _added(self, water: int, ion: IonSpecies, positions: Any) -> AddedIon:
         template = self.templates.get(ion.name)
         if template is None:
             return AddedIon(water, (self.written[ion.name],), positions, np.zeros((0, 2), np.int64))
         return AddedIon(water, template.names, positions, template.bonds)
 
-    def _record(self, oxygen: int, ion: Species, energies: Energies, row: int, number: int, atoms: int) -> PlacedIon:
+    def _record(self, oxygen: int, ion: IonSpecies, energies: IonEnergies, row: int, number: int,
+                atoms: int) -> PlacedIon:
         def finite(distance: float) -> float | None:
             return float(distance) if np.isfinite(distance) else None
 

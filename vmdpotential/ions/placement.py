@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.ions.counts import IonCounts
-from vmdpotential.ions.montecarlo import Sampling
+from vmdpotential.ions.montecarlo import SamplingStatistics
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Rows, written_out
-from vmdpotential.results import Columns, Tabular
+from vmdpotential.parameters import ReportRows, written_out
+from vmdpotential.results import TableColumns, Tabular
 
 #: A short report lists all ions up to the first number, and of more ions only the second number.
 MANY, FEW = 10, 3
@@ -137,7 +137,7 @@ class Placement(Tabular):
     dielectric: float
     moves: int = 0
     gain: float = 0.0
-    sampling: Sampling | None = None
+    sampling: SamplingStatistics | None = None
     tolerance: float = 0.0
     error: float | None = None
 
@@ -153,7 +153,7 @@ class Placement(Tabular):
         """Return the picture that notebooks show: the structure with its ions."""
         return self.structure._repr_png_()
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of a table with a row for each ion."""
         return dict(zip(PlacedIon.COLUMNS, zip(*(ion.values for ion in self.ions), strict=True), strict=False))
 
@@ -181,9 +181,10 @@ class Placement(Tabular):
         return written_out(self.text, True)
 
     @property
-    def text(self) -> list[str | Rows]:
+    def text(self) -> list[str | ReportRows]:
         """Lines from which the long and the short report are made."""
-        lines: list[str | Rows] = [*self.counts.lines, *(f"warning: {warning}" for warning in self.counts.warnings)]
+        lines: list[str | ReportRows] = [*self.counts.lines,
+                                         *(f"warning: {warning}" for warning in self.counts.warnings)]
         how = "most favourable potential first" if self.site == "potential" else f"{self.site}, seed {self.seed}"
         lines.append(f"replaced {len(self.ions)} waters by ions ({how})" if self.ions else "no ions placed")
         more = self.waters_removed - len(self.ions)
@@ -216,7 +217,7 @@ class Placement(Tabular):
             return (f"{ion.name:>6} {x:9.3f} {y:9.3f} {z:9.3f} {ion.water:>12} {solute:>9} {other:>9} "
                     f"{ion.energy:11.3f} {ion.energy_kt:11.3f} {ion.final_energy_kt:11.3f}")
 
-        return [*lines, Rows(line, range(len(ions)), MANY if len(ions) <= MANY else FEW)]
+        return [*lines, ReportRows(line, range(len(ions)), MANY if len(ions) <= MANY else FEW)]
 
     @property
     def data(self) -> dict[str, Any]:

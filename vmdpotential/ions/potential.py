@@ -24,9 +24,9 @@ ALIKE = 1e-6
 _FEW = 64
 
 
-def quiet() -> AbstractContextManager[None]:
+def quiet_sums() -> AbstractContextManager[None]:
     """Return a context in which the sums of single ions report no progress, because the placement as a whole does."""
-    return progress.listening(lambda label, fraction: None)
+    return progress.listen_to_progress(lambda label, fraction: None)
 
 
 class SitePotential:
@@ -64,7 +64,7 @@ class SitePotential:
     def add(self, site: int, charge: float) -> None:
         """Add a charge (e) at a site."""
         if self._waiting is None:
-            with quiet():
+            with quiet_sums():
                 self._pair.add(self.sites, self.sites[site], charge, self._potential)
         else:
             self._waiting.add(self.sites[site], charge, self._potential)
@@ -128,6 +128,6 @@ class SitePotential:
         if self._waiting is not None:
             energy += sign * self._waiting.at(rows)
             if len(rows) * _FEW > len(self._order):
-                with quiet():
+                with quiet_sums():
                     self._waiting.add_pending(self._potential)
         return self._order[rows], energy

@@ -11,7 +11,7 @@ import numpy as np
 from vmdpotential.ions.placement import Placement
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.pairs.rdf import PairHistogram
-from vmdpotential.parameters import Rows
+from vmdpotential.parameters import ReportRows
 
 #: Range (A) and number of bins of g(r), which are wide because there are few ions.
 RANGE, BINS = 15.0, 30
@@ -68,7 +68,7 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
     }
 
 
-def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, Any]) -> list[str]:
+def distance_summary(least: dict[str, dict[str, float | None]], distributions: dict[str, Any]) -> list[str]:
     """Return the lines of the report on distances."""
     lines = []
     parts = []
@@ -89,7 +89,7 @@ def summary(least: dict[str, dict[str, float | None]], distributions: dict[str, 
     return lines
 
 
-def replica_lines(placements: Sequence[Placement]) -> list[str | Rows]:
+def replica_lines(placements: Sequence[Placement]) -> list[str | ReportRows]:
     """Return the report of several placements: their common lines, then a line for each."""
     first = placements[0]
     lines = [*first.counts.lines, *(f"warning: {warning}" for warning in first.counts.warnings),
@@ -102,4 +102,4 @@ def replica_lines(placements: Sequence[Placement]) -> list[str | Rows]:
         return (f"replica {n + 1}, seed {placement.seed}: {sum(ion.energy for ion in placement.ions):.2f} "
                 f"kcal/mol, {placement.waters_removed} waters replaced{sampled}")
 
-    return [*lines, Rows(line, range(len(placements)))]
+    return [*lines, ReportRows(line, range(len(placements)))]

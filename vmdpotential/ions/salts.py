@@ -7,9 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import FORMULAS, IonCounts, Species, balance, check_method, salt_target, whole_charge
-from vmdpotential.molecule.names import IONS
-from vmdpotential.parameters import items
+from vmdpotential.ions.counts import (
+    COUNT_FORMULAS,
+    IonCounts,
+    IonSpecies,
+    balance_charge,
+    check_method,
+    salt_target,
+    whole_charge,
+)
+from vmdpotential.molecule.names import ION_RESIDUES
+from vmdpotential.parameters import parse_items
 
 #: Largest deviation of the sum of fractions from 1, for rounded fractions (0.333).
 FRACTION_ERROR = 0.005
@@ -20,19 +28,19 @@ class Salt:
     """Salt in a mixture: its ions, and its fraction of all formula units."""
 
     formula: str
-    cation: Species
-    anion: Species
+    cation: IonSpecies
+    anion: IonSpecies
     fraction: float
 
     @property
-    def ions(self) -> tuple[tuple[Species, int], tuple[Species, int]]:
+    def ions(self) -> tuple[tuple[IonSpecies, int], tuple[IonSpecies, int]]:
         """Ions of a formula unit and their numbers, the smallest that are neutral."""
         charge = math.lcm(self.cation.charge, self.anion.charge)
         return (self.cation, charge // self.cation.charge), (self.anion, charge // -self.anion.charge)
 
 
 @dataclass(frozen=True)
-class Share:
+class SaltShare:
     """Share of a total number: the fraction, its product with the total, and the integer used."""
 
     name: str
@@ -54,7 +62,7 @@ def parse_salt(text: str) -> dict[str, float]:
         For other texts, with the reason.
     """
     form = "FORMULA:FRACTION, several with commas, such as NaCl:0.7,KCl:0.2,MgCl2:0.1"
-    fractions = items(text if ":" in text or "," in text else f"{text}:1", ":", form)
+    fractions = parse_items(text if ":" in text or "," in text else f"{text}:1", ":", form)
     try:
         result = {name: float(fraction) for name, fraction in fractions.items()}
     except ValueError:
@@ -97,7 +105,7 @@ def find_salt(formula: str, others: Mapping[str, int]) -> tuple[str, str]:
 
 
 def _formulas(others: Mapping[str, int]) -> Iterator[tuple[str, tuple[str, str]]]:
-    ions = [(ion.element, ion.charge, ion.residue) for ion in dict.fromkeys(IONS.values())]
+    ions = [(ion.element, ion.charge, ion.residue) for ion in dict.fromkeys(ION_RESIDUES.values())]
     ions += [(name, charge, name) for name, charge in others.items()]
 
     def part(symbol: str, number: int) -> str:
@@ -110,30 +118,30 @@ def _formulas(others: Mapping[str, int]) -> Iterator[tuple[str, tuple[str, str]]
                 yield part(positive, charge // plus) + part(negative, charge // -minus), (cation, anion)
 
 
-def apportion(total: int, names: Sequence[str], fractions: Sequence[float]) -> tuple[Share, ...]:
+def apportion(total: int, names: Sequence[str], fractions: Sequence[float]) -> tuple[SaltShare, ...]:
     """Return integers that add up to a total: each share is rounded down, the rest goes by largest remainder."""
     norm = math.fsum(fractions)
     exact = [round(total * fraction / norm, 9) for fraction in fractions]
     numbers = [math.floor(value) for value in exact]
     for row in sorted(range(len(exact)), key=lambda row: numbers[row] - exact[row])[: total - sum(numbers)]:
         numbers[row] += 1
-    return tuple(Share(name, fraction / norm, total, value, number) for name, fraction, value, number in
+    return tuple(SaltShare(name, fraction / norm, total, value, number) for name, fraction, value, number in
                  zip(names, fractions, exact, numbers, strict=True))
 
 
-def neutralising(salts: Sequence[Salt]) -> tuple[Species, Species]:
+def neutralising_ions(salts: Sequence[Salt]) -> tuple[IonSpecies, IonSpecies]:
     """Return the neutralising cation and anion of a mixture: the most common of those of the lowest charge."""
     cations, anions = _ion_fractions(salts, "cation"), _ion_fractions(salts, "anion")
 
-    def best(fractions: Mapping[Species, float]) -> Species:
+    def best(fractions: Mapping[IonSpecies, float]) -> IonSpecies:
         return min(fractions, key=lambda ion: (abs(ion.charge), -fractions[ion]))
 
     return best(cations), best(anions)
 
 
-def _ion_fractions(salts: Sequence[Salt], kind: str) -> dict[Species, float]:
+def _ion_fractions(salts: Sequence[Salt], kind: str) -> dict[IonSpecies, float]:
     """Return the mean number of each cation or anion in a formula unit of the mixture."""
-    result: dict[Species, float] = {}
+    result: dict[IonSpecies, float] = {}
     for salt in salts:
         ion, number = salt.ions[kind == "anion"]
         result[ion] = result.get(ion, 0.0) + salt.fraction * number
@@ -144,13 +152,13 @@ def plan_mixture(
     net_charge: float,
     waters: int,
     salts: Sequence[Salt],
-    cation: Species,
-    anion: Species,
+    cation: IonSpecies,
+    anion: IonSpecies,
     *,
     concentration: float,
     neutralize: bool = True,
     method: str = "add",
-    existing: Sequence[tuple[Species, int]] = (),
+    existing: Sequence[tuple[IonSpecies, int]] = (),
     count_existing: bool = True,
 ) -> IonCounts:
     """Return the numbers of ions of a mixture of salts to add.
@@ -178,7 +186,7 @@ def plan_mixture(
     check_method(method)
     charge, warnings = whole_charge(net_charge, neutralize)
     target = salt_target(concentration, waters)
-    present: dict[Species, int] = {}
+    present: dict[IonSpecies, int] = {}
     for ion, number in existing:
         present[ion] = present.get(ion, 0) + number
     kinds = dict.fromkeys([*(salt.cation for salt in salts), cation, *(salt.anion for salt in salts), anion])
@@ -192,7 +200,7 @@ def plan_mixture(
             for ion, number in salt.ions:
                 requested[ion] += number * share.number
         if neutralize:
-            for ion, number in zip((cation, anion), balance(bare, 0, cation.charge, -anion.charge), strict=True):
+            for ion, number in zip((cation, anion), balance_charge(bare, 0, cation.charge, -anion.charge), strict=True):
                 base[ion] = number
     else:
         if not neutralize:
@@ -201,7 +209,7 @@ def plan_mixture(
         if any(abs(ion.charge) != 1 for ion in kinds):
             raise UsageError("count", "this method is valid for monovalent ions only", "use {count add}", value=method)
         shares = ()
-        for kind, number in zip(("cation", "anion"), FORMULAS[method](bare, target), strict=True):
+        for kind, number in zip(("cation", "anion"), COUNT_FORMULAS[method](bare, target), strict=True):
             fractions = _ion_fractions(salts, kind)
             parts = apportion(number, [ion.name for ion in fractions], list(fractions.values()))
             shares += parts
@@ -209,10 +217,10 @@ def plan_mixture(
                 requested[ion] += share.number
     added = {ion: max(0, base[ion] + requested[ion] - counted[ion]) for ion in kinds}
     left = (charge if neutralize else 0) + sum(ion.charge * number for ion, number in added.items())
-    for ion, number in zip((cation, anion), balance(left, 0, cation.charge, -anion.charge), strict=True):
+    for ion, number in zip((cation, anion), balance_charge(left, 0, cation.charge, -anion.charge), strict=True):
         added[ion] += number
     # the added ions that are reported as neutralising; the others are salt
-    pair = balance(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
+    pair = balance_charge(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
     base = dict.fromkeys(kinds, 0) | {
         ion: min(number, added[ion]) for ion, number in zip((cation, anion), pair, strict=True)}
     return IonCounts(

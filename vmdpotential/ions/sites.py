@@ -23,10 +23,10 @@ from vmdpotential.engines import PotentialSum
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.ions.counts import Species
+from vmdpotential.ions.counts import IonSpecies
 from vmdpotential.ions.ewald_pair import EwaldPair
-from vmdpotential.ions.montecarlo import Metropolis, Sampling
-from vmdpotential.ions.moves import EQUAL, REACH, FreeSites, around, improve
+from vmdpotential.ions.montecarlo import Metropolis, SamplingStatistics
+from vmdpotential.ions.moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, FreeSites, improve_placement, sites_blocked_around
 from vmdpotential.ions.potential import SitePotential
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
@@ -41,7 +41,7 @@ Integers = NDArray[np.int64]
 SITE_METHODS = ("potential", "random", "monte-carlo")
 
 #: Default tolerance: root mean square error of the potential at the sites over its rms.
-TOLERANCE = 1e-6
+SITE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, eq=False)
-class Sites:
+class ChosenSites:
     """Chosen sites, in the order in which the ions were placed.
 
     Parameters
@@ -98,15 +98,15 @@ class Sites:
     """
 
     index: Integers
-    species: tuple[Species, ...]
+    species: tuple[IonSpecies, ...]
     positions: Floats
     fixed: Floats
     moves: int = 0
     gain: float = 0.0
-    sampling: Sampling | None = None
+    sampling: SamplingStatistics | None = None
 
 
-def nearest(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.inf) -> Floats:
+def nearest_distances(points: Floats, atoms: Floats, cell: Cell | None, limit: float = np.inf) -> Floats:
     """Return the distance of each point to the nearest image of any atom.
 
     Parameters
@@ -174,7 +174,7 @@ class _Neighbours:
         return np.asarray(result[close | (result == site)], np.int64)
 
 
-class Candidates:
+class CandidateSites:
     """Sites that ions of some species may take, prepared once for several choices among them.
 
     Parameters
@@ -205,9 +205,9 @@ class Candidates:
         If there are not enough sites.
     """
 
-    def __init__(self, points: Floats, ions: Sequence[tuple[Species, int]], around: Surroundings, engine: Engine,
+    def __init__(self, points: Floats, ions: Sequence[tuple[IonSpecies, int]], around: Surroundings, engine: Engine,
                  from_solute: float, between: float, kept: Floats | None = None, clear: float = 0.0,
-                 tolerance: float = TOLERANCE) -> None:
+                 tolerance: float = SITE_TOLERANCE) -> None:
         self.tolerance = tolerance
         self.error: float | None = None
         self.total, self.around, self.engine = sum(number for _, number in ions), around, engine
@@ -225,12 +225,12 @@ class Candidates:
             raise self.no_room(0, f"there are only {len(points)} waters to replace", "use a larger box or fewer ions")
         # the sites that are free at first for the smallest ions; all arrays below refer to these
         least, most = float(radii[0]), float(radii[-1])
-        solute = nearest(points, around.solute, cell, from_solute + most)
+        solute = nearest_distances(points, around.solute, cell, from_solute + most)
         rows = np.flatnonzero(solute >= from_solute + least)
         if self.total > len(rows):
             raise self.no_room(0, f"only {len(rows)} of {len(points)} waters are {from_solute + least:g} A from the "
                                "solute", "lower {from_solute}")
-        ionic = nearest(points[rows], around.ions, cell, between + most)
+        ionic = nearest_distances(points[rows], around.ions, cell, between + most)
         rows, ionic = rows[ionic >= between + least], ionic[ionic >= between + least]
         if self.total > len(rows):
             raise self.no_room(0, f"only {len(rows)} of {len(points)} waters are {between + least:g} A from the "
@@ -239,12 +239,12 @@ class Candidates:
         #: For each size of ions, the sites that are too close to something that stays.
         self.barred = (solute[rows] < from_solute + radii[:, None]) | (ionic < between + radii[:, None])
         if kept is not None and most:
-            self.barred |= (radii[:, None] > 0) & (nearest(points[rows], kept, cell, clear + most)
+            self.barred |= (radii[:, None] > 0) & (nearest_distances(points[rows], kept, cell, clear + most)
                                                    < clear + radii[:, None])
         self.sites = np.asfortranarray(points[rows])  # contiguous columns, as engines require
         self.pair = _pair(cell, engine)
         self.neighbours = _Neighbours(
-            self.sites, cell, max(float(self.apart.max()), *(REACH * abs(ion.charge) for ion, _ in ions)))
+            self.sites, cell, max(float(self.apart.max()), *(SEARCH_CUTOFF * abs(ion.charge) for ion, _ in ions)))
 
     @cached_property
     def fixed(self) -> Floats:
@@ -269,7 +269,7 @@ class Candidates:
 
     def remoteness(self, points: Floats) -> Floats:
         """Return the distance of points to the solute and the existing ions, A."""
-        return nearest(points, self.around.positions, self.around.cell)
+        return nearest_distances(points, self.around.positions, self.around.cell)
 
     def no_room(self, placed: int, reason: str, hint: str) -> NoRoomError:
         """Return the error for a lack of sites, which states the number of ions placed."""
@@ -277,8 +277,8 @@ class Candidates:
 
 
 def choose_sites(
-    candidates: Candidates,
-    ions: Sequence[tuple[Species, int]],
+    candidates: CandidateSites,
+    ions: Sequence[tuple[IonSpecies, int]],
     *,
     method: str = "potential",
     net_charge: float = 0.0,
@@ -286,14 +286,14 @@ def choose_sites(
     refine: bool = True,
     factor: float = 0.0,
     sweeps: int = 0,
-) -> Sites:
+) -> ChosenSites:
     """Return the sites for ions.
 
     Ions are placed one by one. The next species is the one that brings the net charge closest to zero; of several, the
     one with the most charge left to place, then the first listed. With ``potential`` the ion takes the free site where
     its energy is lowest (of equal ones the closest to the solute and the existing ions, then the first in the file),
     otherwise a random free site. Sites too close to it are then blocked, and its potential is added at the others.
-    With `refine` ions placed by potential move afterwards, see :func:`~vmdpotential.ions.moves.improve`; with
+    With `refine` ions placed by potential move afterwards, see :func:`~vmdpotential.ions.moves.improve_placement`; with
     ``monte-carlo`` their sites are sampled by :class:`~vmdpotential.ions.montecarlo.Metropolis`.
 
     Parameters
@@ -328,7 +328,7 @@ def choose_sites(
     if method not in SITE_METHODS:
         raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=method)
     if not candidates.total:
-        return Sites(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros(0))
+        return ChosenSites(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros(0))
     sites, pair, neighbours, apart = candidates.sites, candidates.pair, candidates.neighbours, candidates.apart
     species = _order(ions, net_charge)
     sizes = np.array([candidates.radii.index(ion.radius) for ion in species], np.int64)
@@ -339,28 +339,29 @@ def choose_sites(
     taken = candidates.barred.copy()  # sites too close to something that stays, or to a placed ion
     placed: list[int] = []
     for ion, size in zip(species, sizes.tolist(), strict=True):
-        free = np.flatnonzero(~taken[size]) if phi is None else phi.lowest(float(np.sign(ion.charge)), EQUAL, size)
+        free = np.flatnonzero(~taken[size]) if phi is None else phi.lowest(float(np.sign(ion.charge)),
+                                                                           EQUAL_POTENTIALS, size)
         if not len(free):
             raise candidates.no_room(
                 len(placed), f"no water is left that is {candidates.between + ion.radius:g} A from the other ions "
                 f"and {candidates.from_solute + ion.radius:g} A from the solute", "lower {between} or {from_solute}")
         site = int(generator.choice(free) if phi is None else phi.choose(free))
-        blocked = around(site, size, apart, neighbours)
+        blocked = sites_blocked_around(site, size, apart, neighbours)
         if phi is not None:
             phi.take(blocked)
             phi.add(site, float(ion.charge))
         for row, each in enumerate(blocked):
             taken[row, each] = True
         placed.append(site)
-        progress.report("placing ions", len(placed) / candidates.total)
+        progress.report_progress("placing ions", len(placed) / candidates.total)
     chosen = np.array(placed, np.int64)
     moves, gain, sampling = 0, 0.0, None
     if phi is not None and refine:
-        moves, gain = improve(phi, chosen, species, sizes, candidates.free)
+        moves, gain = improve_placement(phi, chosen, species, sizes, candidates.free)
     if method == "monte-carlo":
         sampling = Metropolis(candidates.free, chosen, species, sizes, factor).run(sweeps, generator)
     fixed = candidates.potential_at(sites[chosen]) if method == "random" else candidates.fixed[chosen]
-    return Sites(candidates.rows[chosen], tuple(species), sites[chosen], fixed, moves, gain, sampling)
+    return ChosenSites(candidates.rows[chosen], tuple(species), sites[chosen], fixed, moves, gain, sampling)
 
 
 class _OpenPair:
@@ -391,11 +392,11 @@ def _pair(cell: Cell | None, engine: Engine) -> ChargePotential:
     return EwaldPair(cell)
 
 
-def _order(ions: Sequence[tuple[Species, int]], net_charge: float) -> list[Species]:
+def _order(ions: Sequence[tuple[IonSpecies, int]], net_charge: float) -> list[IonSpecies]:
     """Return the species of each ion in the order of placement."""
     left = [number for _, number in ions]
     charge = round(net_charge)
-    order: list[Species] = []
+    order: list[IonSpecies] = []
 
     def urgency(row: int) -> tuple[int, int]:
         added = ions[row][0].charge

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.ions.counts import Species
+from vmdpotential.ions.counts import IonSpecies
 from vmdpotential.ions.edit import IonNames
-from vmdpotential.ions.potential import quiet
-from vmdpotential.ions.sites import Candidates, Floats, Integers, Sites, nearest
+from vmdpotential.ions.potential import quiet_sums
+from vmdpotential.ions.sites import CandidateSites, ChosenSites, Floats, Integers, nearest_distances
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.elements import masses
-from vmdpotential.molecule.names import IONS, WATERS
+from vmdpotential.molecule.elements import atom_masses
+from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES
 from vmdpotential.molecule.structure import Structure
 
 #: Largest deviation of a template's charge from an integer, e, which rounding causes; it is removed from all atoms
@@ -26,11 +26,11 @@ TURNS = 48
 
 #: Distances, A, of a water's oxygen below which it overlaps with a heavy atom of an ion, as in programs that solvate,
 #: and with a hydrogen, which may form a hydrogen bond with the water (1.7 A and more).
-CLEAR, CLEAR_HYDROGEN = 2.4, 1.5
+CLEAR_DISTANCE, CLEAR_HYDROGEN_DISTANCE = 2.4, 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Template:
+class IonTemplate:
     """Ion of several atoms.
 
     Parameters
@@ -52,13 +52,13 @@ class Template:
         return np.array([atom.charge for atom in self.names], np.float64)
 
     @property
-    def species(self) -> Species:
+    def species(self) -> IonSpecies:
         """Species of the ion, with its total charge and radius."""
-        return Species(self.names[0].residue, round(float(self.charges.sum())),
+        return IonSpecies(self.names[0].residue, round(float(self.charges.sum())),
                        float(np.sqrt((self.positions**2).sum(1)).max()))
 
 
-def template_of(name: str, structure: Structure) -> Template:
+def template_of(name: str, structure: Structure) -> IonTemplate:
     """Return the template of an ion from a structure with charges that contains only the ion.
 
     Parameters
@@ -76,7 +76,7 @@ def template_of(name: str, structure: Structure) -> Template:
         If there are no charges, they do not add up to an integer other than 0, or two atoms coincide.
     """
     where = structure.sources[0] if structure.sources else f"the template of {name}"
-    if name.upper() in IONS or name.upper() in WATERS or not name.isalnum():
+    if name.upper() in ION_RESIDUES or name.upper() in WATER_RESIDUES or not name.isalnum():
         raise UsageError("ion_template", "is not a valid name for an ion of several atoms",
                          "choose another, such as SO4", value=name)
     charges = structure.known_charges
@@ -91,16 +91,17 @@ def template_of(name: str, structure: Structure) -> Template:
     topology = structure.topology
     types = structure.atom_names if topology is None else np.where(
         topology.types == "", structure.atom_names, topology.types)
-    mass = masses(structure)
+    mass = atom_masses(structure)
     atoms = tuple(
         IonNames(name, str(structure.atom_names[row]), str(types[row]), str(structure.elements[row]),
                  float(mass[row]), float(charges[row]) - rest / len(structure))
         for row in range(len(structure)))
     bonds = np.zeros((0, 2), np.int64) if topology is None else np.array(topology.bonds, np.int64)
-    return Template(atoms, structure.positions - structure.positions.mean(0), bonds)
+    return IonTemplate(atoms, structure.positions - structure.positions.mean(0), bonds)
 
 
-def rotated(sites: Sites, templates: Mapping[str, Template], candidates: Candidates, method: str, factor: float,
+def rotate_templates(sites: ChosenSites, templates: Mapping[str, IonTemplate], candidates: CandidateSites, method: str,
+                     factor: float,
             seed: int) -> list[Floats]:
     """Return the positions (A, 3), A, of the atoms of every placed ion, after rotating those of several atoms.
 
@@ -139,7 +140,7 @@ def rotated(sites: Sites, templates: Mapping[str, Template], candidates: Candida
         potential = candidates.potential_at(points)
         for row, ion in enumerate(sites.species):
             ion_potential = np.zeros(len(points))
-            with quiet():
+            with quiet_sums():
                 candidates.pair.add(points, sites.positions[row], float(ion.charge), ion_potential)
             potential += np.where(owner == row, 0.0, ion_potential)
         for number, row in enumerate(several):
@@ -155,12 +156,12 @@ def rotated(sites: Sites, templates: Mapping[str, Template], candidates: Candida
     return atoms
 
 
-def overlapping_waters(oxygens: Floats, ions: Sequence[tuple[Template, Floats]], cell: Cell | None) -> Integers:
+def overlapping_waters(oxygens: Floats, ions: Sequence[tuple[IonTemplate, Floats]], cell: Cell | None) -> Integers:
     """Return the indices of the waters whose oxygens (W, 3) overlap with ions, given by template and positions."""
     if not ions:
         return np.zeros(0, np.int64)
     light = np.concatenate([[atom.element == "H" for atom in template.names] for template, _ in ions])
     atoms = np.concatenate([positions for _, positions in ions])
-    near = (nearest(oxygens, atoms[~light], cell, CLEAR) < CLEAR) | (
-        nearest(oxygens, atoms[light], cell, CLEAR_HYDROGEN) < CLEAR_HYDROGEN)
+    near = (nearest_distances(oxygens, atoms[~light], cell, CLEAR_DISTANCE) < CLEAR_DISTANCE) | (
+        nearest_distances(oxygens, atoms[light], cell, CLEAR_HYDROGEN_DISTANCE) < CLEAR_HYDROGEN_DISTANCE)
     return np.flatnonzero(near).astype(np.int64)

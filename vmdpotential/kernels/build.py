@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 #: Folder of the headers that kernels include.
-HEADERS = Path(__file__).parent
+HEADER_FOLDER = Path(__file__).parent
 
 #: Subfolder, next to this module, of the compiled libraries.
 FOLDER = "libraries"
@@ -140,7 +140,7 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
         waiting = []
         for path in sorted(sources, key=lambda path: -path.stat().st_size):  # the longest compilations first
             for name, options in sets.items():
-                compilation = [*command, *OPTIONS, *position, *options, f"-I{HEADERS}", "-c", str(path), "-o"]
+                compilation = [*command, *OPTIONS, *position, *options, f"-I{HEADER_FOLDER}", "-c", str(path), "-o"]
                 output = kept / f"{path.stem}-{name}-{_checksum(_included(path), shlex.join(compilation))[:16]}.o"
                 objects[name].append(output)
                 if not output.exists():
@@ -160,10 +160,10 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
 
 def build_package(target: str = "") -> list[Path]:
     """Build the libraries of this package, in its folder; `target` as in :func:`build_libraries`."""
-    package = HEADERS.parent
+    package = HEADER_FOLDER.parent
     plugins = package.parent / "plugins"  # in a checkout, plugins are next to the package
     sources = find_sources(package) + (find_sources(plugins) if (plugins / "pymol").is_dir() else [])
-    return build_libraries(sources, HEADERS / FOLDER, target=target)
+    return build_libraries(sources, HEADER_FOLDER / FOLDER, target=target)
 
 
 def _checksum(files: Sequence[Path], options: str) -> str:
@@ -178,7 +178,7 @@ def _included(path: Path) -> list[Path]:
     found = [path]
     for each in found:
         for name in re.findall(r'#include "([^"]+)"', each.read_text(encoding="utf-8")):
-            header = next((place / name for place in (each.parent, HEADERS) if (place / name).exists()), None)
+            header = next((place / name for place in (each.parent, HEADER_FOLDER) if (place / name).exists()), None)
             if header is not None and header not in found:
                 found.append(header)
     return found

@@ -1,5 +1,5 @@
 // Traced functions that have no struct in radial.h: their steps run one after the other, each for a block of pairs, so
-// that choosing the operation costs little. vmdpotential.interactions.compiled.instructions makes the steps.
+// that choosing the operation costs little. vmdpotential.interactions.compiled.interpreter_instructions makes the steps.
 #pragma once
 
 #include "functions.h"

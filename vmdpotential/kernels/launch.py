@@ -196,7 +196,7 @@ class KernelFile:
     """
 
     path: Path
-    libraries: Path = field(default=build.HEADERS / build.FOLDER)
+    libraries: Path = field(default=build.HEADER_FOLDER / build.FOLDER)
 
     @cached_property
     def arguments(self) -> dict[str, Arguments]:
@@ -221,7 +221,7 @@ class Kernel:
 
 
 @cache
-def load_library(folder: Path = build.HEADERS / build.FOLDER) -> ctypes.CDLL:
+def load_library(folder: Path = build.HEADER_FOLDER / build.FOLDER) -> ctypes.CDLL:
     """Return the library for the best instruction set of this processor, or for that in VMDPOTENTIAL_VECTORS.
 
     Raises
@@ -234,7 +234,7 @@ def load_library(folder: Path = build.HEADERS / build.FOLDER) -> ctypes.CDLL:
     names = list(build.INSTRUCTION_SETS.get(build.PROCESSORS.get(platform.machine(), ""), ("baseline",)))
     try:
         library = ctypes.CDLL(str(folder / build.library_name(names[0])))
-        supported = names[: library.supported_instruction_set() + 1] if folder == build.HEADERS / build.FOLDER \
+        supported = names[: library.supported_instruction_set() + 1] if folder == build.HEADER_FOLDER / build.FOLDER \
             else names[: load_library().supported_instruction_set() + 1]
         chosen = os.environ.get(VARIABLE, "") or supported[-1]
         if chosen not in supported:
@@ -276,7 +276,7 @@ def _address(array: Any) -> int:
         return int(array.__array_interface__["data"][0])
 
 
-def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+def launch_kernel(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
     """Run a kernel for range(count) on all threads of the CPU, with its arguments by name.
 
     Parameters
@@ -303,15 +303,16 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
                 grain or max(1, -(-count // (8 * workers))))
 
 
-def call(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
-    """Run a kernel for a range of elements on this thread, with its arguments as in :func:`launch`."""
+def call_kernel(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
+    """Run a kernel for a range of elements on this thread, with its arguments as in :func:`launch_kernel`."""
     _function(kernel, RANGE)(kernel.arguments.pack(values, _address), first, last)
 
 
-def bind(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
-    """Return :func:`call` of a kernel, with some arguments that are packed once for many calls.
+def bind_kernel(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
+    """Return :func:`call_kernel` of a kernel, with some arguments that are packed once for many calls.
 
-    The returned function also takes the label and the grain of :func:`launch`, and then divides a range from 0 on.
+    The returned function also takes the label and the grain of :func:`launch_kernel`, and then divides a range from 0
+    on.
     """
     function, pack = _function(kernel, RANGE), kernel.arguments.packer(fixed, _address)
 

@@ -145,7 +145,7 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
         reports.append((text, fraction))
 
     def work() -> None:
-        with progress.listening(listen):
+        with progress.listen_to_progress(listen):
             try:
                 while take():
                     pass
@@ -159,11 +159,11 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
         nonlocal now
         while reports:
             now = reports.popleft()
-            progress.report(*now)
+            progress.report_progress(*now)
         if now[1] < 1:  # that of a part, which is not finished
-            progress.report(*now)
+            progress.report_progress(*now)
         else:
-            progress.report(label, min(done / total, 0.999))
+            progress.report_progress(label, min(done / total, 0.999))
 
     others: list[threading.Event] = []
     try:
@@ -183,7 +183,7 @@ def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1
             other.wait()
     if errors:
         raise errors[0]
-    progress.report(label, 1.0)
+    progress.report_progress(label, 1.0)
 
 
 def joined(kernel: Callable[[int, int], tuple[NDArray[Any], ...]], total: int, label: str,

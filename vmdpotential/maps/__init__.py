@@ -13,20 +13,27 @@ from typing import TYPE_CHECKING, Any
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.maps.medium import Medium, stated_medium
-from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, GridOptions, MapOptions, MediumOptions, SumOptions
+from vmdpotential.maps.options import (
+    DEFAULT_CUTOFF,
+    LEAST_TOLERANCE,
+    GridOptions,
+    MapOptions,
+    MediumOptions,
+    SumOptions,
+)
 from vmdpotential.molecule.conversions import StructureLike
-from vmdpotential.parameters import changed, setting, takes_fields, warn_unused
+from vmdpotential.parameters import change_options, options_set, takes_fields, warn_unused
 from vmdpotential.preparation.charged import with_charges
 
 if TYPE_CHECKING:
     from vmdpotential.maps.choice import choose_method
-    from vmdpotential.maps.interaction import bind, check_tolerance, medium_of
+    from vmdpotential.maps.interaction import bind_interaction, check_tolerance, medium_of
     from vmdpotential.maps.places import build_lattice, choose_cell
     from vmdpotential.maps.plan import MapPlan, plan_map
     from vmdpotential.methods.slabs import Sink
 
 __all__ = [
-    "CUTOFF",
+    "DEFAULT_CUTOFF",
     "LEAST_TOLERANCE",
     "GridOptions",
     "MapOptions",
@@ -34,7 +41,7 @@ __all__ = [
     "Medium",
     "MediumOptions",
     "SumOptions",
-    "bind",
+    "bind_interaction",
     "build_lattice",
     "check_tolerance",
     "choose_cell",
@@ -47,7 +54,7 @@ __all__ = [
 
 #: Modules that are imported when first used, as options are declared without them.
 _LATER = {
-    "choice": ("choose_method",), "interaction": ("bind", "check_tolerance", "medium_of"),
+    "choice": ("choose_method",), "interaction": ("bind_interaction", "check_tolerance", "medium_of"),
     "places": ("choose_cell", "build_lattice"), "plan": ("MapPlan", "plan_map"),
 }
 
@@ -98,7 +105,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
         VMD's PMEPot has the Ewald factor 1 / (sqrt(2) s) instead.
     radii : str
         Atomic radii, for methods that need them: ``auto`` for those of the file, or those of mbondi2 if it has none, or
-        one of :data:`vmdpotential.molecule.radii.SETS`.
+        one of :data:`vmdpotential.molecule.radii.RADII_SETS`.
     tolerance : float, optional
         Largest error of methods that are not exact: the rms error relative to the rms potential, 1e-6 to 0.1, over all
         points and over those farther than 2 A from every charge, and that of the field if it is computed; 1e-4 unless
@@ -171,7 +178,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
 
     if not isinstance(field, bool):
         raise UsageError("field", f"True or False is needed, not {type(field).__name__}")
-    asked = changed(MapOptions, options, keywords)
+    asked = change_options(MapOptions, options, keywords)
     structure, (atoms, sources) = with_charges(structure, asked.atoms, asked.sources)
     chosen = in_medium(replace(asked, atoms=atoms, sources=sources), structure)
     tolerance, own = chosen.tolerance, chosen.named_method
@@ -185,7 +192,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
                              value=f"{tolerance:g}")
         return Attempt(grid, max(provenance.error or 0.0, provenance.error_away or 0.0))
 
-    with setting(keywords):
+    with options_set(keywords):
         if lattice is not None:
             warn_unused(("spacing", "padding"), "the grid is that of {lattice}")
             if own is not None:

@@ -22,12 +22,12 @@ from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import build_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.methods.pb_errors import combined
+from vmdpotential.methods.pb_errors import combine_errors
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
-from vmdpotential.results import Columns, Tabular
+from vmdpotential.results import TableColumns, Tabular
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 #: Margin of the lattice around both parts, A; beyond it the solution is that on the coarse lattice.
@@ -55,7 +55,7 @@ class Binding(Tabular):
     desolvation: tuple[float, float]
     error: float
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of a table with one row; energies are in kcal/mol."""
         parts = {f"desolvation_{n}": [energy] for n, energy in enumerate(self.desolvation, 1)}
         return {"coulomb": [self.coulomb], "screening": [self.screening], **parts, "total": [self.total],
@@ -151,4 +151,4 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
     return Binding(coulomb_constant("kcal/mol/e") / values["inside"] * float(charges[b] @ potential),
                    kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
-                   kt * float(np.hypot(combined(errors, sharp), 0.5 * (screening[0] - screening[1]))))
+                   kt * float(np.hypot(combine_errors(errors, sharp), 0.5 * (screening[0] - screening[1]))))

@@ -12,9 +12,9 @@ from vmdpotential.engines import Engine, Floats, PotentialSum, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Interaction
-from vmdpotential.maps.interaction import bind
+from vmdpotential.maps.interaction import bind_interaction
 from vmdpotential.maps.options import SumOptions
-from vmdpotential.methods import Charges, Method, Request, accuracy
+from vmdpotential.methods import ChargeStatistics, Method, Request, accuracy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 
@@ -61,8 +61,8 @@ def _closed_form(name: str, method: Method, backend: Engine) -> list[tuple[str, 
 def _check_method(backend: Engine, method: Method, lattice: Lattice, positions: Floats, charges: Floats,
                   cell: Cell | None, precision: str, field: bool, points: int,
                   label: str) -> list[tuple[str, float, float]]:
-    statistics = Charges.of(positions, charges, cell)
-    request = Request(lattice, cell, bind(_options(method), cell), statistics, precision, TOLERANCE, field)
+    statistics = ChargeStatistics.of(positions, charges, cell)
+    request = Request(lattice, cell, bind_interaction(_options(method), cell), statistics, precision, TOLERANCE, field)
     method.require(request, backend)
     exact = accuracy.sample(request, positions, charges, get_engine("cpu"), points)
     limit = method.rounding[precision]
@@ -88,7 +88,7 @@ def _options(method: Method) -> SumOptions:
 def check_interactions(backend: Engine, method: str) -> Iterator[tuple[str, Check]]:
     """Yield a check of every interaction, or of a method's own: its documented values, by numpy and by the engine."""
     for name in registry.available("interaction") if method == "all" else (
-            bind(_options(registry.get("method", method)), None).interaction.name,):
+            bind_interaction(_options(registry.get("method", method)), None).interaction.name,):
         interaction: Interaction = registry.get("interaction", name)
         if interaction.checks:
             yield name, partial(_check_interaction, backend, interaction)

@@ -12,19 +12,19 @@ from vmdpotential.maps.options import SumOptions
 from vmdpotential.methods import Method, Request
 from vmdpotential.methods.accuracy import Sample
 from vmdpotential.methods.choice import QUICK_SUM_FACTOR as QUICK_SUM_FACTOR
-from vmdpotential.methods.choice import fastest
+from vmdpotential.methods.choice import fastest_method
 
 
 def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
                   engine: Engine, soon: float = QUICK_SUM_FACTOR) -> tuple[Method, Request, Sample | None]:
-    """Return the method that an option names, or the fastest; see :func:`vmdpotential.methods.choice.fastest`.
+    """Return the method that an option names, or the fastest; see :func:`vmdpotential.methods.choice.fastest_method`.
 
     Raises
     ------
     UsageError
         If the named method, or every method, cannot sum what is requested.
     """
-    return fastest(_eligible_methods(options, request.interaction), request, positions, charges, engine, soon)
+    return fastest_method(_eligible_methods(options, request.interaction), request, positions, charges, engine, soon)
 
 
 def _eligible_methods(options: SumOptions, bound: Bound) -> list[Method]:

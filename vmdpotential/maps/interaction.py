@@ -10,9 +10,9 @@ import numpy as np
 from vmdpotential import registry
 from vmdpotential.errors import Message, UsageError
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.maps.medium import SALT, Medium
-from vmdpotential.maps.options import CUTOFF, LEAST_TOLERANCE, MapOptions, MediumOptions, MethodOptions
+from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.maps.medium import DEFAULT_SALT, Medium
+from vmdpotential.maps.options import DEFAULT_CUTOFF, LEAST_TOLERANCE, MapOptions, MediumOptions, MethodOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection, is_water, select
 from vmdpotential.molecule.structure import Structure
@@ -79,7 +79,7 @@ def in_medium(options: MapOptions, structure: Structure) -> MapOptions:
         raise UsageError("method", f"{own.name} solves for a continuum, which is the medium water",
                          "leave out {medium}", value=own.name)
     if word == "screened":
-        return replace(options, medium=word, screened=SALT if options.screened is None else options.screened)
+        return replace(options, medium=word, screened=DEFAULT_SALT if options.screened is None else options.screened)
     if options.screened is not None:
         raise UsageError("screened", f"the salt screens the charges, and the medium {word} has none",
                          "leave one of them out", value=f"{options.screened:g}")
@@ -108,7 +108,7 @@ def medium_of(options: MediumOptions) -> Medium:
         if medium is not None and not options.takes_words:
             raise UsageError("medium", "words are for maps; other sums take a Medium", "such as Medium.screened(0.15)",
                              value=medium)
-        permittivity = 1.0 if options.screened is None else WATER
+        permittivity = 1.0 if options.screened is None else WATER_PERMITTIVITY
         return Medium(medium or ("explicit" if options.screened is None else "screened"),
                       permittivity if options.dielectric is None else options.dielectric, options.temperature,
                       options.screened)
@@ -145,7 +145,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
     return medium
 
 
-def bind(options: MediumOptions, cell: Cell | None) -> Bound:
+def bind_interaction(options: MediumOptions, cell: Cell | None) -> Bound:
     """Return the interaction that options describe, with its parameters.
 
     An interaction without a cutoff parameter is truncated at `cutoff` if the method requires it, or if no method sums
@@ -177,7 +177,7 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     interaction = registry.get("interaction", name)
     has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
     if has_cutoff:
-        values.setdefault("cutoff", summed.cutoff or CUTOFF)
+        values.setdefault("cutoff", summed.cutoff or DEFAULT_CUTOFF)
     bound: Bound = interaction.bind(**values)
     boundary = "open" if cell is None else "periodic"
     untruncated = [method for method in methods if not method.cutoff and boundary in method.boundaries
@@ -186,17 +186,17 @@ def bind(options: MediumOptions, cell: Cell | None) -> Bound:
     # a decaying interaction without a given cutoff is truncated by the tolerance
     truncated = truncated and (bound.decay is None or summed.cutoff is not None)
     if truncated:
-        bound = bound.truncated(summed.cutoff or CUTOFF)
+        bound = bound.truncated(summed.cutoff or DEFAULT_CUTOFF)
     if bound.cutoff is None and summed.cutoff is not None:
         raise UsageError("cutoff", f"the method {summation} has no cutoff" if summation != "auto" else
                          f"the potential of {name} is summed without a cutoff", "leave it out, or use {method cutoff}",
                          value=f"{summed.cutoff:g}")
     if truncated and summed.cutoff is None:  # a truncation that was not requested
-        residual = abs(float(bound(np.nextafter(CUTOFF, 0)))) * CUTOFF
+        residual = abs(float(bound(np.nextafter(DEFAULT_CUTOFF, 0)))) * DEFAULT_CUTOFF
         if residual > 0.01:
             log.warning(
                 Message("%s is cut off at %g A, where it is still %.2g %% of q/r; {cutoff} sets another distance"),
-                name, CUTOFF, 100 * residual)
+                name, DEFAULT_CUTOFF, 100 * residual)
     return bound
 
 

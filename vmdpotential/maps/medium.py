@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.screened_coulomb import WATER, in_water
+from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY, in_water
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import CheckedOptions, Option
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, coulomb_constant
 
 #: Media of a map.
-MEDIA = ("water", "screened", "explicit", "vacuum")
+MEDIUM_KINDS = ("water", "screened", "explicit", "vacuum")
 
 #: Medium of a map of one structure, unless options imply another one.
 DEFAULT_MEDIUM = "water"
 
 #: Concentration of the salt in the media water and screened, M.
-SALT = 0.15
+DEFAULT_SALT = 0.15
 
 #: Help of the option.
 MEDIUM_HELP = (
-    f"medium: water (the solute in a Poisson-Boltzmann continuum of water with {SALT:g} M of salt), screened (the "
-    "solute's charges, screened by water and salt as by Debye and Hueckel), explicit (all charges, with their water "
-    "and ions) or vacuum (the solute alone); unless given, the one that other options imply, or ")
+    f"medium: water (the solute in a Poisson-Boltzmann continuum of water with {DEFAULT_SALT:g} M of salt), screened "
+    "(the solute's charges, screened by water and salt as by Debye and Hueckel), explicit (all charges, with their "
+    "water and ions) or vacuum (the solute alone); unless given, the one that other options imply, or ")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Medium(CheckedOptions):
         return cls("vacuum", dielectric, temperature)
 
     @classmethod
-    def screened(cls, salt: float, dielectric: float = WATER, temperature: float = DEFAULT_TEMPERATURE) -> Medium:
+    def screened(cls, salt: float, dielectric: float = WATER_PERMITTIVITY,
+                 temperature: float = DEFAULT_TEMPERATURE) -> Medium:
         """Return water with a 1:1 salt (M), whose ions screen the charges (Debye-Hueckel)."""
         return cls("screened", dielectric, temperature, salt)
 

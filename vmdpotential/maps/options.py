@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
 from vmdpotential.interactions.gaussian import ewald_factor
-from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIA, MEDIUM_HELP, Medium
-from vmdpotential.molecule.radii import CHOICES
+from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIUM_HELP, MEDIUM_KINDS, Medium
+from vmdpotential.molecule.radii import RADII_CHOICES
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.parameters import CheckedOptions, Option, documented, parse_numbers
+from vmdpotential.parameters import CheckedOptions, Option, document_options, parse_numbers
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
 if TYPE_CHECKING:
     from vmdpotential.methods import Method
 
 #: Default cutoff distance, A, of interactions that have one.
-CUTOFF = 12.0
+DEFAULT_CUTOFF = 12.0
 
 #: Default tolerance of methods that are not exact.
-TOLERANCE = 1e-4
+DEFAULT_TOLERANCE = 1e-4
 
 #: Smallest tolerance; below it, the rounding of single-precision values matters.
 LEAST_TOLERANCE = 1e-6
 
 
-def choices(kind: str, listed: bool = False) -> Sequence[str]:
+def registered_choices(kind: str, listed: bool = False) -> Sequence[str]:
     """Return ``auto`` and the registered names of a kind; with `listed`, only those that help texts list."""
     return ("auto", *(registry.listed if listed else registry.available)(kind))
 
@@ -59,7 +59,7 @@ Boundary = Annotated[str, Option(
     "cell",
     choices=("auto", "open", "periodic"), heading="method and accuracy")]
 Engine = Annotated[str, Option(
-    "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(choices, "engine"),
+    "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(registered_choices, "engine"),
     heading="execution")]
 Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS, heading="output")]
 Spacing = Annotated[float, Option(
@@ -108,12 +108,13 @@ class MediumOptions(CheckedOptions):
         "temperature of the medium, and of kT in the unit kT/e", unit="K", above=0, high=1e6,
         heading="medium")] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
-        f"relative permittivity of the medium; unless given, {WATER:g} with salt or in a continuum, and 1 otherwise",
+        f"relative permittivity of the medium; unless given, {WATER_PERMITTIVITY:g} with salt or in a continuum, and 1 "
+        "otherwise",
         above=0,
         high=1e6, aliases=("dielectric_constant",), heading="medium")] = None
     medium: str | Medium | None = None
 
-    #: Whether the medium may be one of :data:`MEDIA`, as that of a map.
+    #: Whether the medium may be one of :data:`MEDIUM_KINDS`, as that of a map.
     takes_words: ClassVar[bool] = False
 
     def as_sum(self) -> SumOptions:
@@ -127,7 +128,7 @@ class MethodOptions(MediumOptions):
 
     method: Annotated[str, Option(
         "summation method; auto chooses the fastest that keeps the tolerance",
-        choices=partial(choices, "method"), listed=partial(choices, "method", True),
+        choices=partial(registered_choices, "method"), listed=partial(registered_choices, "method", True),
         heading="method and accuracy")] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of the method, such as inside=4 for pb; also the "
@@ -137,7 +138,7 @@ class MethodOptions(MediumOptions):
     radii: Annotated[str, Option(
         "atomic radii for the method pb. auto: those of the file (PQR, prmtop), or if it has none those of mbondi2, "
         "with the van der Waals radius of elements that mbondi2 lacks; bondi, mbondi2 or parse: this set",
-        choices=CHOICES, heading="medium")] = "auto"
+        choices=RADII_CHOICES, heading="medium")] = "auto"
 
     def as_sum(self) -> SumOptions:
         """Return the options of a sum in this medium, by the method if that is one for a continuum."""
@@ -177,14 +178,15 @@ class SumOptions(MethodOptions):
 
     boundary: Boundary = "auto"
     cutoff: Annotated[float | None, Option(
-        f"cutoff distance of the method cutoff, and of interactions that have one; {CUTOFF:g} unless given", unit="A",
+        f"cutoff distance of the method cutoff, and of interactions that have one; {DEFAULT_CUTOFF:g} unless given",
+        unit="A",
         low=0.5, high=1000, heading="method and accuracy")] = None
     algorithm: Annotated[str, Option(
         "algorithm of the method cutoff: pair (exact), mesh (within the tolerance), or auto (the faster of both)",
         choices=("pair", "mesh", "auto"), heading="method and accuracy")] = "pair"
     interaction: Annotated[str, Option(
         "interaction: the potential of one charge as a function of distance; auto is the one of the method",
-        choices=partial(choices, "interaction"), heading="method and accuracy")] = "auto"
+        choices=partial(registered_choices, "interaction"), heading="method and accuracy")] = "auto"
     smear: Annotated[float, Option(
         "width (standard deviation) of Gaussian charges, such as 2.8, or the Ewald factor 1 / (sqrt(2) width) of VMD's "
         "PMEPot with its unit, such as 0.25/A; 0 for point charges", unit="A", low=0, high=1000, metavar="A|B/A",
@@ -205,7 +207,7 @@ class SumOptions(MethodOptions):
         return bool(self.interaction != "auto" or self.smear or self.parameters)
 
 
-@documented
+@document_options
 @dataclass(frozen=True, kw_only=True)
 class MapOptions(SumOptions, GridOptions, AtomOptions):
     """All options of a potential map.
@@ -223,7 +225,7 @@ class MapOptions(SumOptions, GridOptions, AtomOptions):
     """
 
     medium: Annotated[str | Medium | None, Option(
-        f"{MEDIUM_HELP}{DEFAULT_MEDIUM}", choices=MEDIA, front=True)] = None
+        f"{MEDIUM_HELP}{DEFAULT_MEDIUM}", choices=MEDIUM_KINDS, front=True)] = None
     unit: Unit = "kT/e"
 
     #: Medium of maps unless options imply another one.

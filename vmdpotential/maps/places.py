@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.errors import InputError, Message, UsageError
-from vmdpotential.grid.lattice import Lattice, bounds
+from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.filling import partial_fraction
 from vmdpotential.molecule.selection import is_solvated
@@ -84,5 +84,5 @@ def build_lattice(
     warn_unused(("padding",), "the grid covers the periodic cell; {boundary open} has a margin")
     if not len(structure):
         raise InputError("there are no atoms to put a lattice around")
-    low, high = bounds(structure.positions)
+    low, high = coordinate_bounds(structure.positions)
     return Lattice.over_cell(cell, spacing, (low + high) / 2 - cell.vectors.sum(0) / 2)

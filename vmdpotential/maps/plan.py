@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 
 from vmdpotential import __version__
 from vmdpotential.engines import Engine, get_engine
-from vmdpotential.engines.inputs import near
+from vmdpotential.engines.inputs import charges_near
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import choose_method
-from vmdpotential.maps.interaction import bind, check_tolerance, in_medium, medium_of_sum
+from vmdpotential.maps.interaction import bind_interaction, check_tolerance, in_medium, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
-from vmdpotential.maps.options import TOLERANCE, MapOptions
+from vmdpotential.maps.options import DEFAULT_TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
-from vmdpotential.maps.solute import described, in_continuum
+from vmdpotential.maps.solute import describe_atoms, in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods import Charges, Method, Plan, Request, accuracy
+from vmdpotential.methods import ChargeStatistics, Method, Plan, Request, accuracy
 from vmdpotential.methods.choice import QUICK_SUM_FACTOR
 from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.methods.slabs import Sink, by_slabs
-from vmdpotential.molecule.cell import SAME, Cell, same_cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.whole import Complex
+from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.parameters import warn_unused
 from vmdpotential.units import coulomb_constant
 
@@ -77,7 +77,7 @@ class MapPlan:
     medium: Medium
     provenance: Provenance
     margin: float
-    together: Complex | None = None
+    together: WholeComplex | None = None
 
     def whole(self, positions: NDArray[np.float64], cell: Cell | None) -> NDArray[np.float64]:
         """Return positions (N, 3), A, with molecules made whole if the medium is a continuum."""
@@ -86,7 +86,7 @@ class MapPlan:
     def fits(self, positions: NDArray[np.float64], cell: Cell | None) -> bool:
         """Return whether the plan is valid for atoms at positions (N, 3), A, and their cell."""
         if self.request.cell is not None:
-            return same_cell(self.request.cell, cell, SAME)
+            return same_cell(self.request.cell, cell, SAME_CELL)
         return self.request.charges.box.holds(positions[self.chosen])
 
     def run(self, positions: NDArray[np.float64],
@@ -143,7 +143,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     """
     options = in_medium(options, structure)
     medium, unit = medium_of_sum(options), options.unit
-    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+    tolerance = DEFAULT_TOLERANCE if options.tolerance is None else options.tolerance
     screened_and_solvated = medium.salt is not None and not medium.method and is_solvated(structure)
     constant = medium.constant(unit)
     cell = choose_cell(structure, options.summation, options.boundary)
@@ -170,10 +170,10 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if lattice is None:
         lattice = build_lattice(structure, positions, cell, options.spacing, options.padding)
     backend = get_engine(options.engine)
-    bound = bind(options, cell)
+    bound = bind_interaction(options, cell)
     charges = own
     if bound.cutoff is not None and cell is None:
-        positions, charges = near(lattice, bound.cutoff, positions, charges)
+        positions, charges = charges_near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), options.precision,
                       check_tolerance(tolerance), field,
                       solution=solution_of(structure, chosen, options.radii, medium, options.unit))
@@ -212,7 +212,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
         tolerance=tolerance if errors is not None and summing.superposes else None, precision=request.precision,
         engine=backend.name,
-        atoms=str(named_selection(options.chosen)), molecule=described(structure.positions[chosen]),
+        atoms=str(named_selection(options.chosen)), molecule=describe_atoms(structure.positions[chosen]),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
     if errors is not None:
@@ -228,13 +228,13 @@ def _counted(request: Request, positions: NDArray[np.float64],
     reach = request.interaction.cutoff
     if reach is None or request.cell is not None:
         return positions, charges
-    return near(request.lattice, reach, positions, charges)
+    return charges_near(request.lattice, reach, positions, charges)
 
 
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,
-                margin: float) -> Charges:
+                margin: float) -> ChargeStatistics:
     """Return the statistics of charges, with their box enlarged by `margin`, A."""
-    result = Charges.of(positions, charges, cell)
+    result = ChargeStatistics.of(positions, charges, cell)
     if not margin:
         return result
     (a, b, c), (d, e, f) = result.box.low, result.box.high

@@ -13,7 +13,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.selection import Selection, is_salt, is_solvated, is_water, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.whole import Complex
+from vmdpotential.molecule.whole import WholeComplex
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def ions_of_solution(structure: Structure, selection: Selection, chosen: NDArray
 
 
 def in_continuum(structure: Structure, selection: Selection, medium: Medium,
-                 frames: bool = False) -> tuple[Structure, NDArray[np.bool_], Complex | None]:
+                 frames: bool = False) -> tuple[Structure, NDArray[np.bool_], WholeComplex | None]:
     """Return a structure prepared for a medium, the mask (N,) of its charged atoms, and a function for other positions.
 
     A continuum has no periodic images: the molecules of the chosen atoms are made whole and put next to each other,
@@ -74,9 +74,9 @@ def in_continuum(structure: Structure, selection: Selection, medium: Medium,
 
 
 def _whole(structure: Structure, chosen: NDArray[np.bool_], medium: Medium,
-           frames: bool = False) -> tuple[Structure, Complex | None]:
+           frames: bool = False) -> tuple[Structure, WholeComplex | None]:
     """Return the structure of :func:`in_continuum`, and its function for other positions."""
-    together = Complex.of(structure, chosen, frames) if medium.method else None
+    together = WholeComplex.of(structure, chosen, frames) if medium.method else None
     if together is None:
         return structure, None
     positions = together(structure.positions, structure.cell)
@@ -129,7 +129,7 @@ def as_computed(shown: Structure, structure: Structure, selection: Selection,
     return whole, MovedAtoms(shifts)
 
 
-def described(positions: Floats) -> str:
+def describe_atoms(positions: Floats) -> str:
     """Return the number and the centre of a map's atoms at positions (N, 3), A, as its provenance has them."""
     centre = positions.mean(0) if len(positions) else np.zeros(3)
     return f"{len(positions)} atoms around {' '.join(f'{x:.2f}' for x in centre + 0.0)}"
@@ -154,7 +154,7 @@ def as_mapped(structure: Structure, grid: Grid) -> Structure:
     """Return a structure with the positions that its map was made for: whole molecules for a map in a continuum."""
     if not grid.provenance.continuum or is_water(structure).all():
         return structure
-    together = Complex.of(structure, chosen_atoms(structure, "solute", Medium.continuum()))
+    together = WholeComplex.of(structure, chosen_atoms(structure, "solute", Medium.continuum()))
     if together is None:
         return structure
     return replace(structure, positions=together(structure.positions, structure.cell))

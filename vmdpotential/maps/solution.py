@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.maps.medium import Medium
-from vmdpotential.methods import Solution
+from vmdpotential.methods import SolventRequest
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water
 from vmdpotential.molecule.structure import Structure
 
 
 def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, medium: Medium, unit: str,
-                spacing: float = 0.5) -> Solution | None:
+                spacing: float = 0.5) -> SolventRequest | None:
     """Return the inputs of a continuum's method; None for other media.
 
     Parameters
@@ -41,5 +41,5 @@ def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, med
         raise InputError(f"{structure.where}: its waters are included, although the continuum replaces them",
                          "use {atoms solute}")
     result, source = atomic_radii(structure, chosen, radii)
-    return Solution(medium.parameters, result, source, medium.dielectric, medium.temperature, unit,
+    return SolventRequest(medium.parameters, result, source, medium.dielectric, medium.temperature, unit,
                     medium.constant(unit), spacing)

@@ -30,11 +30,11 @@ from vmdpotential.engines import (
     check_precision,
     get_engine,
 )
-from vmdpotential.engines.accuracy import ROUNDING
-from vmdpotential.engines.result import Mean, MeanOfResults, Result
+from vmdpotential.engines.accuracy import ROUNDING_ERRORS
+from vmdpotential.engines.result import MeanOfResults, Result, RunningMean
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice, Points
-from vmdpotential.interactions import Bound, Interaction, Quantity, complete
+from vmdpotential.interactions import Bound, Interaction, Quantity, complete_parameters
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Charges:
+class ChargeStatistics:
     """Statistics of the charges, on which a plan depends.
 
     Parameters
@@ -63,7 +63,7 @@ class Charges:
     box: Box
 
     @classmethod
-    def of(cls, positions: Floats, charges: Floats, cell: Cell | None = None) -> Charges:
+    def of(cls, positions: Floats, charges: Floats, cell: Cell | None = None) -> ChargeStatistics:
         """Return the statistics of charges (N,), e, at positions (N, 3), A."""
         box = Box.around(positions)
         # with 1 A around the atoms
@@ -77,7 +77,7 @@ class Charges:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class SolventRequest:
     """The solution around the charges, for methods that include it (:attr:`Method.quantities`).
 
     Parameters
@@ -142,13 +142,13 @@ class Request:
     target: Lattice | Points
     cell: Cell | None
     interaction: Bound
-    charges: Charges
+    charges: ChargeStatistics
     precision: str = "single"
     tolerance: float = 1e-4
     field: bool = False
     error: float = np.inf
     planes: int | None = None
-    solution: Solution | None = None
+    solution: SolventRequest | None = None
     radius: float | None = None
 
     def __post_init__(self) -> None:
@@ -293,7 +293,7 @@ class Plan(Prepared):
         """Return a function that runs the plan for consecutive frames, and may start from the last result."""
         return self.run
 
-    def new_mean(self) -> Mean:
+    def new_mean(self) -> RunningMean:
         """Return an empty mean, to which the sums of many frames can be added."""
         return MeanOfResults(self.in_order())
 
@@ -366,7 +366,7 @@ class SumPlan(Plan):
         """Yield the sum on parts of the target; a mesh is solved only once."""
         return self.prepared.parts(np.asarray(positions, np.float64), np.asarray(charges, np.float64), parts)
 
-    def new_mean(self) -> Mean:
+    def new_mean(self) -> RunningMean:
         """Return an empty mean, which spreads the charges of all frames to one mesh and transforms that at the end."""
         return self.prepared.new_mean()
 
@@ -412,7 +412,7 @@ class Method(abc.ABC):
     #: Possible precisions, of :data:`vmdpotential.engines.PRECISIONS`.
     precisions: tuple[str, ...] = PRECISIONS
     #: Greatest relative rms error by rounding, by precision.
-    rounding: Mapping[str, float] = MappingProxyType(ROUNDING)
+    rounding: Mapping[str, float] = MappingProxyType(ROUNDING_ERRORS)
     #: Whether it truncates interactions at a cutoff.
     cutoff: bool = False
     #: Whether it can compute the field.
@@ -449,7 +449,7 @@ class Method(abc.ABC):
         UsageError
             For an unknown parameter or one outside its limits.
         """
-        return complete(self.quantities, values, f"the method {self.name}")
+        return complete_parameters(self.quantities, values, f"the method {self.name}")
 
     @property
     def algorithms(self) -> Mapping[str, Method]:

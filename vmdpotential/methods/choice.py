@@ -75,7 +75,8 @@ class _Choice:
             each[0].seconds, first.seconds, self.engine)), key=lambda each: each[0].seconds, default=(first, method))[1]
 
 
-def fastest(methods: Iterable[Method], request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
+def fastest_method(methods: Iterable[Method], request: Request, positions: NDArray[np.float64],
+                   charges: NDArray[np.float64],
             engine: Engine, soon: float = QUICK_SUM_FACTOR) -> tuple[Method, Request, Sample | None]:
     """Return the method with the least estimated time that keeps the tolerance.
 

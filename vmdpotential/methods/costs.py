@@ -1,7 +1,7 @@
 """The cost of a mesh sum, and the cheapest mesh for an error.
 
 The time is a sum of parts that are proportional to known quantities, with coefficients of the engine
-(:mod:`vmdpotential.engines.costs`). The error is that of :func:`vmdpotential.splitting.coulomb.optimal`.
+(:mod:`vmdpotential.engines.costs`). The error is that of :func:`vmdpotential.splitting.coulomb.optimal_splitting`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from vmdpotential.engines.costs import Costs
 from vmdpotential.methods import Request
-from vmdpotential.splitting.coulomb import optimal
-from vmdpotential.splitting.gaussian import rendered
-from vmdpotential.splitting.mesh import Split
+from vmdpotential.splitting.coulomb import optimal_splitting
+from vmdpotential.splitting.gaussian import gaussian_on_mesh
+from vmdpotential.splitting.mesh import SplittingChoice
 
 #: Orders of B-splines, ratios of split radius and mesh spacing, and mesh spacings (A) that are tried.
 ORDERS = (4, 6, 8)
@@ -33,7 +33,7 @@ LARGER = tuple(10.5 + 0.5 * n for n in range(20))
 PARTS = tuple(0.1 * 1.06**n for n in range(72))
 
 
-def exponentials(request: Request) -> int:
+def exponential_count(request: Request) -> int:
     """Return how many exponential functions the interaction of a pair has, which take longer than all else in it."""
     program = request.interaction.scaled().program
     return sum(step[0] in ("exp", "erfc") and level == 2 for step, level in zip(
@@ -85,9 +85,9 @@ class Size:
                    request.cell is not None, 4 if request.field else 1, request.radius)
 
 
-def parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
+def mesh_sum_parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
     """Return the amounts of the parts of a map by a mesh, in the order of :class:`Costs`; with radius 0, no pairs."""
-    points = math.prod(transform(size.extents, mesh, order, size.periodic))
+    points = math.prod(transform_extents(size.extents, mesh, order, size.periodic))
     turns = points * math.log2(points)
     around = size.points * size.density if radius else 0.0
     pairs, candidates = around * _within(3 * size.spacing, radius), around / 512 * _within(7 * size.spacing, radius)
@@ -96,7 +96,7 @@ def parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ..
             float(size.points), 0.0)
 
 
-def transform(extents: Sequence[float], mesh: float, order: int, periodic: bool) -> list[float]:
+def transform_extents(extents: Sequence[float], mesh: float, order: int, periodic: bool) -> list[float]:
     """Return about how many points a Fourier transform has along each axis."""
     return [extent / mesh if periodic else 2 * (extent / mesh + order) for extent in extents]
 
@@ -106,18 +106,18 @@ def _within(side: float, radius: float) -> float:
     return side**3 + 6 * side**2 * radius + 3 * math.pi * side * radius**2 + 4 / 3 * math.pi * radius**3
 
 
-def seconds(size: Size, costs: Costs, mesh: float, radius: float, order: int) -> float:
+def mesh_sum_seconds(size: Size, costs: Costs, mesh: float, radius: float, order: int) -> float:
     """Return the time that a mesh sum should take."""
     if size.spacing:
-        return float(sum(map(operator.mul, costs, parts(size, mesh, radius, order))))
-    nodes = math.prod(transform(size.extents, mesh, order, size.periodic))
+        return float(sum(map(operator.mul, costs, mesh_sum_parts(size, mesh, radius, order))))
+    nodes = math.prod(transform_extents(size.extents, mesh, order, size.periodic))
     within = 0.0 if size.radius is not None else size.density * _within(0.0, radius)
     return (costs.fixed + costs.at_point * size.points + costs.near * size.points * within
             + (costs.transform_periodic if size.periodic else costs.transform_open) * nodes * math.log2(nodes)
             + order**3 * (costs.spread * size.atoms + costs.gather * size.points))
 
 
-def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float, int]]:
+def choices(error: float, split: SplittingChoice = optimal_splitting) -> Iterator[tuple[float, float, int]]:
     """Yield mesh spacing (A), split radius over it, and order of all meshes just good enough for an error.
 
     Parameters
@@ -144,7 +144,7 @@ def choices(error: float, split: Split = optimal) -> Iterator[tuple[float, float
 
 
 @lru_cache(maxsize=64)
-def cheapest(size: Size, costs: Costs, error: float, split: Split = optimal,
+def cheapest_mesh(size: Size, costs: Costs, error: float, split: SplittingChoice = optimal_splitting,
              width: float | None = None) -> tuple[float, float, int, float] | None:
     """Return mesh spacing (A), ratio of radius and spacing, order and seconds of the cheapest mesh for an error.
 
@@ -153,15 +153,15 @@ def cheapest(size: Size, costs: Costs, error: float, split: Split = optimal,
     meshes: Iterable[tuple[float, float, int]]
     if width is not None:
         meshes = ((width * part, 0.0, order) for order in ORDERS for part in PARTS
-                  if rendered(width, 0.0, width * part, order)[1] <= error)
+                  if gaussian_on_mesh(width, 0.0, width * part, order)[1] <= error)
     else:
         meshes = choices(error, split) if size.radius is None else _of_radius(size.radius, error, split)
-    best = min(((seconds(size, costs, spacing, ratio * spacing, order), spacing, ratio, order)
+    best = min(((mesh_sum_seconds(size, costs, spacing, ratio * spacing, order), spacing, ratio, order)
                 for spacing, ratio, order in meshes), default=None)
     return None if best is None else (*best[1:], best[0])
 
 
-def _of_radius(radius: float, error: float, split: Split) -> Iterator[tuple[float, float, int]]:
+def _of_radius(radius: float, error: float, split: SplittingChoice) -> Iterator[tuple[float, float, int]]:
     """Yield the meshes as :func:`choices`, for one split radius (A)."""
     for order in ORDERS:
         ratio = next((r for r in (*RATIOS, *LARGER) if split(radius, radius / r, order)[1] <= error), None)

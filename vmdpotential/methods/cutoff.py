@@ -21,9 +21,9 @@ import numpy as np
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.methods import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
-from vmdpotential.methods.costs import Size, cheapest, exponentials, parts
+from vmdpotential.methods.costs import Size, cheapest_mesh, exponential_count, mesh_sum_parts
 from vmdpotential.methods.pme import Choice, mesh_bytes, plan_on_mesh
-from vmdpotential.splitting.mesh import Split
+from vmdpotential.splitting.mesh import SplittingChoice
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 
 #: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
@@ -31,15 +31,15 @@ from vmdpotential.splitting.shifted import optimal_for_cutoff
 ERROR_MARGIN = 1.2
 
 
-def pairwise(request: Request, engine: Engine) -> Estimate:
+def pairwise_estimate(request: Request, engine: Engine) -> Estimate:
     """Return the estimated cost of a sum over the pairs within the cutoff."""
     size, reach = Size.of(request), _cutoff(request)
     # a small group of atoms is not within the cutoff of every point
     density = min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)) if request.cell is None else size.density
-    counts = parts(replace(size, density=density), 1.0, reach, 4)
+    counts = mesh_sum_parts(replace(size, density=density), 1.0, reach, 4)
     costs = engine.costs
     fixed, *_, pairs, candidate, point, _ = np.array(counts) * (*costs[:6], 1.0, *costs[7 : len(counts)])
-    pair = costs.plain_pair * costs.pair + costs.exponential * costs.direct * exponentials(request)
+    pair = costs.plain_pair * costs.pair + costs.exponential * costs.direct * exponential_count(request)
     seconds = float(fixed + (2 if request.field else 1) * pair * pairs + candidate + point)
     atoms = int(200 * request.charges.count * request.images(reach))
     return Estimate(seconds, result_bytes(request) + atoms)
@@ -70,7 +70,7 @@ class Cutoff(Method):
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return the estimated cost of the sum."""
-        return pairwise(request, engine)
+        return pairwise_estimate(request, engine)
 
     def plan(self, request: Request, engine: Engine) -> SumPlan:
         """Return the plan.
@@ -106,7 +106,7 @@ class CutoffByMesh(Method):
             return Refusal("needs Fourier transforms, which this engine lacks here",
                            "install pyvkfft, or use {algorithm pair} or {engine cpu}", BackendError)
         if np.isinf(request.error):
-            return pairwise(request, engine)
+            return pairwise_estimate(request, engine)
         best = self._choose(request, engine)
         if best is None:
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g} with a cutoff of {_cutoff(request):g} A",
@@ -132,7 +132,7 @@ class CutoffByMesh(Method):
         return plan_on_mesh(self.name, request, engine, estimate, best, "{tolerance}, or {algorithm pair}",
                             self._split(request))
 
-    def _split(self, request: Request) -> Split:
+    def _split(self, request: Request) -> SplittingChoice:
         return partial(optimal_for_cutoff, _cutoff(request))
 
     def _size(self, request: Request) -> Size:
@@ -145,7 +145,7 @@ class CutoffByMesh(Method):
 
     def _choose(self, request: Request, engine: Engine) -> Choice | None:
         error = min(request.relative_error / ERROR_MARGIN, 1.0)
-        return cheapest(self._size(request), engine.costs, error, self._split(request))
+        return cheapest_mesh(self._size(request), engine.costs, error, self._split(request))
 
 
 class CutoffOfTail(Method):
@@ -169,7 +169,7 @@ class CutoffOfTail(Method):
 
     def estimate(self, request: Request, engine: Engine) -> Estimate:
         """Return the estimated cost of the sum."""
-        return pairwise(self._ended(request)[0], engine)
+        return pairwise_estimate(self._ended(request)[0], engine)
 
     def plan(self, request: Request, engine: Engine) -> SumPlan:
         """Return the plan.

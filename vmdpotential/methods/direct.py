@@ -12,8 +12,8 @@ import numpy as np
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
-from vmdpotential.methods.costs import exponentials
-from vmdpotential.methods.cutoff import pairwise
+from vmdpotential.methods.costs import exponential_count
+from vmdpotential.methods.cutoff import pairwise_estimate
 
 #: Approximate part of the tolerance that the neglected part of a decaying interaction takes.
 NEGLECTED_PART = 1e-3
@@ -41,10 +41,10 @@ class Direct(Method):
         if request.at_points:
             return _at_points(request, engine)
         if request.interaction.cutoff is not None:  # equals a sum over the pairs in range
-            return pairwise(request, engine)
+            return pairwise_estimate(request, engine)
         costs = engine.costs
         pairs = (2 if request.field else 1) * request.lattice.size * request.charges.count
-        seconds = costs.direct * (1 + costs.exponential * exponentials(request)) * pairs
+        seconds = costs.direct * (1 + costs.exponential * exponential_count(request)) * pairs
         return Estimate(costs.fixed + seconds, result_bytes(request))
 
     def plan(self, request: Request, engine: Engine) -> SumPlan:

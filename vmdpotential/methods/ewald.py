@@ -27,12 +27,12 @@ from vmdpotential.methods import Estimate, Method, Plan, Request, result_bytes
 from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
-from vmdpotential.splitting.long_range import LongRange, Waves, long_range
+from vmdpotential.splitting.long_range import LongRange, LongRangeSplit, long_range
 
 Floats = NDArray[np.float64]
 
 #: Default accuracy: the neglected waves relative to the rms potential.
-ACCURACY = 1e-9
+EWALD_ACCURACY = 1e-9
 
 #: Degree of the short-range part's polynomial in r^2, which represents psi to rounding.
 DEGREE = 22
@@ -46,7 +46,7 @@ def band_limit(accuracy: float) -> float:
 
     For 1e-9 it is just below 7 pi, so that a cube has no seventh wave along an edge.
     """
-    return 0.78 - float(np.log(max(accuracy, ACCURACY)))
+    return 0.78 - float(np.log(max(accuracy, EWALD_ACCURACY)))
 
 
 @cache
@@ -138,7 +138,8 @@ class EwaldSum(Prepared):
         When the waves of a very thin cell do not fit into memory.
     """
 
-    def __init__(self, target: Lattice | Points, tiling: Tiling, waves: Waves, engine: Engine, field: bool = False,
+    def __init__(self, target: Lattice | Points, tiling: Tiling, waves: LongRangeSplit, engine: Engine,
+                 field: bool = False,
                  distances: bool = False, pairs: bool = True) -> None:
         self.target, self.tiling, self.waves, self.engine, self.field = target, tiling, waves, engine, field
         self.distances = distances
@@ -215,7 +216,7 @@ class EwaldSum(Prepared):
 
 
 def ewald_sum(bound: Bound, cell: Cell, target: Lattice | Points, atoms: int, engine: Engine,
-              accuracy: float = ACCURACY, field: bool = False, distances: bool = False) -> EwaldSum:
+              accuracy: float = EWALD_ACCURACY, field: bool = False, distances: bool = False) -> EwaldSum:
     """Return Ewald's sum of an interaction that declares a splitting, for a number of atoms."""
     split = long_range(bound)
     assert split is not None
@@ -225,7 +226,7 @@ def ewald_sum(bound: Bound, cell: Cell, target: Lattice | Points, atoms: int, en
 
 
 def _fastest(split: LongRange, cell: Cell, points: int, atoms: int, engine: Engine,
-             accuracy: float = ACCURACY) -> tuple[Tiling, float]:
+             accuracy: float = EWALD_ACCURACY) -> tuple[Tiling, float]:
     band = band_limit(accuracy)
     return tiling(cell, points, atoms, min(LONGEST, split.longest), band, engine.costs), band
 
@@ -246,7 +247,7 @@ class EwaldPlan(Plan):
     request: Request
     engine: str
     estimate: Estimate
-    accuracy: float = ACCURACY
+    accuracy: float = EWALD_ACCURACY
     method: str = dataclass_field(default="ewald", init=False)
     error: float | None = dataclass_field(default=None, init=False)
 
@@ -256,7 +257,7 @@ class EwaldPlan(Plan):
         return None if self.request.radius is None else self._splitting(self.request.radius).short()
 
     def _splitting(self, radius: float) -> Splitting:
-        return Splitting(radius, _prolate(band_limit(ACCURACY)))
+        return Splitting(radius, _prolate(band_limit(EWALD_ACCURACY)))
 
     def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> EwaldSum:
         """Return the sum for a frame."""
@@ -268,7 +269,7 @@ class EwaldPlan(Plan):
         assert split is not None
         basis = cell.vectors if cell.orthogonal else cell.reduced
         return EwaldSum(target, Tiling(basis, (1, 1, 1), request.radius),
-                        split.waves(self._splitting(request.radius), band_limit(ACCURACY)), engine, request.field,
+                        split.waves(self._splitting(request.radius), band_limit(EWALD_ACCURACY)), engine, request.field,
                         pairs=False)
 
     def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:

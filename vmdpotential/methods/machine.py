@@ -24,7 +24,7 @@ from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.kernels import threads
-from vmdpotential.methods.costs import Size, seconds
+from vmdpotential.methods.costs import Size, mesh_sum_seconds
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
 
@@ -76,7 +76,7 @@ def _ratio(name: str, machine: str) -> float:
     if (kept := _kept(entry)) is not None:
         return kept
     try:  # without a lock, because a GPU's kernels may have to be compiled, which locks their entries
-        with progress.listening(lambda label, fraction: None):
+        with progress.listen_to_progress(lambda label, fraction: None):
             result = measure(registry.get("engine", name))
     except MemoryPlanError as error:  # the GPU is full
         log.debug("the speed of the %s engine cannot be measured: %s", name, error)
@@ -101,7 +101,7 @@ def measure(engine: Engine) -> float:
     size = Size(CHARGES, lattice.size, SPACING, CHARGES / EDGE**3, (EDGE,) * 3, True)
     if engine.has_transforms:
         work = PotentialSum.split(lattice, over_cell(cell, MESH, ORDER, RATIO))
-        expected = seconds(size, engine.costs, MESH, MESH * RATIO, ORDER)
+        expected = mesh_sum_seconds(size, engine.costs, MESH, MESH * RATIO, ORDER)
     else:
         work = PotentialSum(lattice, COULOMB.bind())
         expected = engine.costs.fixed + engine.costs.direct * CHARGES * lattice.size

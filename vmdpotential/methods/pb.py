@@ -15,21 +15,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.equation import Known, enclosing
-from vmdpotential.continuum.ions import ions_of, named, neutral
+from vmdpotential.continuum.equation import KnownSolution, enclosing_lattice
+from vmdpotential.continuum.ions import ion_concentrations, ions_of, is_neutral
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import SOFT_CORE, Engine, get_engine
 from vmdpotential.engines.inputs import charges_and_positions
-from vmdpotential.engines.result import HostResult, Solvated
+from vmdpotential.engines.result import HostResult, SolvationTerms
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.interactions.screened_coulomb import WATER
-from vmdpotential.methods import Charges, Estimate, Method, Plan, Refusal, Request, Solution, result_bytes
+from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.methods import (
+    ChargeStatistics,
+    Estimate,
+    Method,
+    Plan,
+    Refusal,
+    Request,
+    SolventRequest,
+    result_bytes,
+)
 from vmdpotential.methods.accuracy import Errors
 from vmdpotential.methods.pb_errors import ReactionErrors
-from vmdpotential.methods.pb_solution import FREE, NodePotential, TwoLattices, around, described
+from vmdpotential.methods.pb_solution import (
+    FREE_COARSE_NODES,
+    NodePotential,
+    TwoLattices,
+    coarse_lattice_around,
+    continuum_of_request,
+)
 from vmdpotential.units import MAX_SALT, coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -81,10 +96,11 @@ class ContinuumResult(HostResult):
         return result
 
     @property
-    def solvated(self) -> Solvated:
+    def solvated(self) -> SolvationTerms:
         """The reaction potentials and the energies of solvation."""
         ions, error = self._ions
-        return Solvated(self.reaction, self.energies, ions, float(np.hypot(self._reaction_errors.of_energy(), error)),
+        return SolvationTerms(self.reaction, self.energies, ions,
+                              float(np.hypot(self._reaction_errors.of_energy(), error)),
                         self._reaction_errors.expected)
 
 
@@ -93,7 +109,7 @@ class PbPlan(Plan):
     """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Plan`."""
 
     request: Request
-    solution: Solution
+    solution: SolventRequest
     engine: str
     estimate: Estimate
     method: str = field(default="pb", init=False)
@@ -115,11 +131,12 @@ class PbPlan(Plan):
         return self.follow(positions, charges, None)[0]
 
     def follow(self, positions: ArrayLike, charges: ArrayLike,
-               before: tuple[Known, Known] | None) -> tuple[ContinuumResult, tuple[Known, Known]]:
+               before: tuple[KnownSolution, KnownSolution] | None) -> tuple[ContinuumResult,
+                                                                            tuple[KnownSolution, KnownSolution]]:
         """Return the potential of a frame and its solutions; starts from the solutions of another frame, if any."""
         places, sources = charges_and_positions(positions, charges)
         solvent = self.solution
-        continuum = described(solvent, places, sources / solvent.charge)
+        continuum = continuum_of_request(solvent, places, sources / solvent.charge)
         solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), self._total, before)
         unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
         values, errors = solved.values(unit)[None], solved.errors()
@@ -134,7 +151,7 @@ class PbPlan(Plan):
         return Frames(self)
 
     def __str__(self) -> str:
-        nodes = " x ".join(map(str, enclosing(self.request.lattice)[0].shape))
+        nodes = " x ".join(map(str, enclosing_lattice(self.request.lattice)[0].shape))
         return f"pb, {nodes} nodes; {self.estimate.describe(self.engine)}"
 
 
@@ -148,7 +165,7 @@ class Frames:
 
     def __init__(self, plan: PbPlan) -> None:
         self._plan = plan
-        self._before: tuple[Known, Known] | None = None
+        self._before: tuple[KnownSolution, KnownSolution] | None = None
 
     def __call__(self, positions: ArrayLike, charges: ArrayLike) -> ContinuumResult:
         """Return the potential of the next frame."""
@@ -161,7 +178,7 @@ class PbPointPlan(Plan):
     """The potential of a molecule in a continuum at points; see :class:`vmdpotential.methods.Plan`."""
 
     request: Request
-    solution: Solution
+    solution: SolventRequest
     engine: str
     estimate: Estimate
     method: str = field(default="pb", init=False)
@@ -196,7 +213,8 @@ class PbPointPlan(Plan):
         if not charges.any():
             return HostResult(np.zeros((maps, len(points))))
         counted = (solution.radii > 0) | (charges != 0)
-        continuum = described(replace(solution, radii=solution.radii[counted]), positions[counted], charges[counted])
+        continuum = continuum_of_request(replace(solution, radii=solution.radii[counted]), positions[counted],
+                                         charges[counted])
         solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING),
                              get_engine(self.engine), self._total)
         values, slope, *errors = solved.at(points)
@@ -217,7 +235,7 @@ class ContinuumMethod(Method):
     boundary_reason = ": the equation is solved for one molecule in an endless solution"
     interactions = ("coulomb",)
     superposes = False
-    dielectric = WATER
+    dielectric = WATER_PERMITTIVITY
     quantities: Sequence[Quantity] = (
         Quantity("salt", "M", 0.15, 0.0, MAX_SALT, "1:1 salt"),
         Quantity("divalent", "M", 0.0, 0.0, MAX_SALT, "salt of a divalent cation and two anions"),
@@ -230,13 +248,13 @@ class ContinuumMethod(Method):
 
     def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the values of all parameters; named ions replace the default salt."""
-        ions = named(values)
+        ions = ion_concentrations(values)
         for name, molar in ions.items():
             if not 0 <= molar <= MAX_SALT:
                 raise UsageError(name, f"the method {self.name} takes 0 to {MAX_SALT:g} M", value=f"{molar:g}")
         others = {name: value for name, value in values.items() if name not in ions}
         result = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
-        if not neutral(ions_of(result)):
+        if not is_neutral(ions_of(result)):
             raise UsageError("set", "the ions of the solution do not add up to a charge of 0",
                              "give concentrations that balance, such as {set Mg2+=0.1,Cl-=0.2}")
         return result
@@ -263,7 +281,7 @@ class ContinuumMethod(Method):
         if values.get("membrane", 0.0):
             salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
                          f"{values.get('membrane_centre', 0.0):g} A")
-        salts += [f"{molar:.3g} M {name}" for name, molar in named(values).items() if molar > 0]
+        salts += [f"{molar:.3g} M {name}" for name, molar in ion_concentrations(values).items() if molar > 0]
         smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
         return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                           f"{values.get('inside', 0.0):g} inside", *smooth])
@@ -277,7 +295,7 @@ class ContinuumMethod(Method):
                   *([] if solution.values.get("membrane", 0.0) else SLAB))
         values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities
                            if q.name not in hidden)
-        values += "".join(f", {name} {molar:g} M" for name, molar in named(solution.values).items())
+        values += "".join(f", {name} {molar:g} M" for name, molar in ion_concentrations(solution.values).items())
         return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
 
 
@@ -302,16 +320,17 @@ class PoissonBoltzmann(ContinuumMethod):
             return refusal
         assert request.solution is not None
         lattice = _lattice(request)
-        fine = enclosing(lattice)[0]
+        fine = enclosing_lattice(lattice)[0]
         nodes, largest = fine.size, float(request.solution.radii.max(initial=0.0))
         box = request.charges.box
-        coarse = around(fine, np.array(box.low) - largest, np.array(box.high) + largest)[0].size
-        if coarse > max(FREE, nodes) and (needed := BYTES * coarse) > memory.limit():
+        coarse = coarse_lattice_around(fine, np.array(box.low) - largest, np.array(box.high) + largest)[0].size
+        if coarse > max(FREE_COARSE_NODES, nodes) and (needed := BYTES * coarse) > memory.limit():
             return Refusal(f"{memory.size(needed)} are needed for the surroundings of an atom with a radius of "
                            f"{largest:g} A, and {memory.size(memory.limit())} are available",
                            "correct the radii, or use a larger {spacing}", MemoryPlanError)
         maps = 200 * request.target.size if request.at_points else result_bytes(request)
-        taken = maps + BYTES * (nodes + max(0, coarse - max(FREE, nodes))) + ATOM_BYTES * request.charges.count
+        held = nodes + max(0, coarse - max(FREE_COARSE_NODES, nodes))
+        taken = maps + BYTES * held + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
             return _too_large(lattice, request.charges.count, taken)
         costs, steps = engine.costs, 4 if request.solution.values["nonlinear"] else 1
@@ -337,11 +356,11 @@ class PoissonBoltzmann(ContinuumMethod):
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
         places, charges, radius, start = np.array([[0.13, 0.07, 0.21]]), np.ones(1), 3.0, 5.0
         values = {q.name: q.default for q in self.quantities}
-        solvent = Solution(values, np.array([radius]), "", WATER, 298.15, "kT/e", 1.0)
+        solvent = SolventRequest(values, np.array([radius]), "", WATER_PERMITTIVITY, 298.15, "kT/e", 1.0)
         lattice = Lattice(np.full(3, -8.0), np.full(3, 0.5), (33, 33, 33))
-        request = Request(lattice, None, COULOMB.bind(), Charges.of(places, charges), solution=solvent)
+        request = Request(lattice, None, COULOMB.bind(), ChargeStatistics.of(places, charges), solution=solvent)
         result = PbPlan(request, solvent, engine.name, Estimate(0.0, 0)).run(places, charges)
-        c = described(solvent, places, charges)
+        c = continuum_of_request(solvent, places, charges)
         ions = c.kappa / (1 + c.kappa * start) / c.outside
         exact = 0.5 * c.constant * ((1 / c.outside - 1 / c.inside) / radius - ions)
         return abs(float(result.energies[0]) / exact - 1), 5e-3
@@ -366,7 +385,7 @@ def _too_large(lattice: Lattice, atoms: int, taken: int) -> Refusal:
         a, b, c = (np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist()
         shape = (a, b, c)
         coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
-        if BYTES * enclosing(coarser)[0].size + 4 * coarser.size + ATOM_BYTES * atoms < room:
+        if BYTES * enclosing_lattice(coarser)[0].size + 4 * coarser.size + ATOM_BYTES * atoms < room:
             break
     points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
     return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "

@@ -117,7 +117,7 @@ class ReactionErrors:
         return safety * max(together, float(np.sqrt(squares)), same * float(abs(signed).sum()))
 
 
-def combined(signed: Floats, sharp: bool = False) -> float:
+def combine_errors(signed: Floats, sharp: bool = False) -> float:
     """Return the error of a sum whose terms have the errors `signed` (N,), at a surface with or without sharp edges."""
     together, size = abs(float(signed.sum())), float(abs(signed).sum())
     return SAFETY * max(together, float(np.linalg.norm(signed)), (SHARP_ALIKE if sharp else ALIKE) * size)

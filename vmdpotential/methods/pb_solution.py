@@ -18,21 +18,29 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.continuum import layers
-from vmdpotential.continuum.equation import FACES, KERNELS, Cubic, Known, Problem, Values, enclosing
-from vmdpotential.continuum.interpolation import Smooth
-from vmdpotential.continuum.ions import ions_of, strength
-from vmdpotential.continuum.jump import NEAR_COARSE
-from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, Sum
+from vmdpotential.continuum.equation import (
+    KERNELS,
+    LATTICE_FACES,
+    CubicInterpolation,
+    KnownSolution,
+    Problem,
+    Values,
+    enclosing_lattice,
+)
+from vmdpotential.continuum.interpolation import SolutionInterpolant
+from vmdpotential.continuum.ions import ionic_strength_of, ions_of
+from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
+from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, NodeSum
 from vmdpotential.engines import Engine, PotentialSum, get_engine
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
-from vmdpotential.grid.lattice import Lattice, Points, bounds
+from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
-from vmdpotential.kernels.launch import call
-from vmdpotential.methods import Charges, Method, Request, Solution
+from vmdpotential.kernels.launch import call_kernel
+from vmdpotential.methods import ChargeStatistics, Method, Request, SolventRequest
 from vmdpotential.methods.accuracy import Errors, run_to_tolerance
-from vmdpotential.methods.choice import fastest
+from vmdpotential.methods.choice import fastest_method
 from vmdpotential.methods.pb_errors import ReactionErrors
 from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
@@ -43,7 +51,7 @@ T = TypeVar("T")
 BEYOND = 16.0
 
 #: Number of nodes that the coarse lattice may always have.
-FREE = 800_000
+FREE_COARSE_NODES = 800_000
 
 #: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
 #: and takes up to 15 bytes a node.
@@ -149,19 +157,19 @@ class TwoLattices:
         When the solution does not converge.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: Sum,
-                 before: tuple[Known, Known] | None = None) -> None:
+    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: NodeSum,
+                 before: tuple[KnownSolution, KnownSolution] | None = None) -> None:
         self.continuum, self.engine = continuum, engine
         with engine.room(0):  # everything is on one GPU
             self._solve(lattice, total, before)
 
-    def _solve(self, lattice: Lattice, total: Sum, before: tuple[Known, Known] | None) -> None:
+    def _solve(self, lattice: Lattice, total: NodeSum, before: tuple[KnownSolution, KnownSolution] | None) -> None:
         continuum, engine = self.continuum, self.engine
-        fine, first, depth = enclosing(lattice)
+        fine, first, depth = enclosing_lattice(lattice)
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
-        margin, (low, high) = float(continuum.radii.max(initial=0.0)), bounds(continuum.positions)
-        wide, levels, self.ratio = around(fine, low - margin, high + margin)
-        self.far = Problem(continuum, wide, levels, total, engine, NEAR_COARSE)
+        margin, (low, high) = float(continuum.radii.max(initial=0.0)), coordinate_bounds(continuum.positions)
+        wide, levels, self.ratio = coarse_lattice_around(fine, low - margin, high + margin)
+        self.far = Problem(continuum, wide, levels, total, engine, COARSE_CLOSED_FORM_SPACINGS)
         exposed = _exposed(continuum)
         apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
         if continuum.membrane is not None:
@@ -220,7 +228,7 @@ class TwoLattices:
         self.reaction = self.fine.reaction()
 
     @property
-    def known(self) -> tuple[Known, Known]:
+    def known(self) -> tuple[KnownSolution, KnownSolution]:
         """The solutions from which those of another frame may start."""
         return self.fine.known, replace(self.far.known, unknown=self._coarse)
 
@@ -232,7 +240,7 @@ class TwoLattices:
     @_beside
     def field(self) -> Values:
         """Return the field (3, nx, ny, nz) at the nodes of the map, kT/e/A."""
-        field = -Smooth(self.fine).gradients(self._part)
+        field = -SolutionInterpolant(self.fine).gradients(self._part)
         nodes = np.argwhere(self.engine.to_host(self.fine.within)[self._part])
         if len(nodes):
             points = self.fine.lattice.points(nodes + [s.start for s in self._part])
@@ -250,7 +258,7 @@ class TwoLattices:
         values, field = np.zeros(len(points)), np.zeros((len(points), 3))
         differences, slopes = np.zeros(0), np.zeros((0, 3))
         inside = np.zeros(len(points), bool)
-        fine, far = Smooth(self.fine), Smooth(self.far)
+        fine, far = SolutionInterpolant(self.fine), SolutionInterpolant(self.far)
         near, around = fine.holds(points), far.holds(points)
         depths = np.full(len(points), np.inf)
         depths[near] = fine.distances(points[near]) / self.fine.lattice.spacing.max()
@@ -345,7 +353,7 @@ class TwoLattices:
         """
         c = self.continuum
         edge = (BARE_ION_EDGE if c.ion_radius < self.fine.lattice.spacing.max() else ION_EDGE)
-        low, high = bounds(c.positions)
+        low, high = coordinate_bounds(c.positions)
         reach = c.kappa * (0.5 * float((high - low).max()) + float(c.radii.max(initial=0.0)) + c.ion_radius)
         moved = c.kappa * edge * float(self.fine.lattice.spacing.max()) * reach / (1 + reach)
         return float(np.hypot(SOLVED, moved))
@@ -397,7 +405,7 @@ class TwoLattices:
         return values[0], ((values[4:] - values[1:4]) / (2 * STEP)).T
 
 
-def described(solution: Solution, positions: Floats, charges: Floats) -> Continuum:
+def continuum_of_request(solution: SolventRequest, positions: Floats, charges: Floats) -> Continuum:
     """Return the continuum of a request, for charges in e.
 
     Raises
@@ -415,12 +423,12 @@ def described(solution: Solution, positions: Floats, charges: Floats) -> Continu
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, solution.radii, coulomb_constant("kT/e", solution.temperature),
                      values["inside"], solution.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(strength(ions), solution.temperature, solution.dielectric), full,
+                     1 / debye_length(ionic_strength_of(ions), solution.temperature, solution.dielectric), full,
                      Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None,
                      values.get("gaussian", 0.0))
 
 
-def around(fine: Lattice, low: Floats, high: Floats) -> tuple[Lattice, int, int]:
+def coarse_lattice_around(fine: Lattice, low: Floats, high: Floats) -> tuple[Lattice, int, int]:
     """Return a lattice around a map, and a molecule between two corners, A, at a multiple of the fine spacing.
 
     Also returned are its number of multigrid levels, and the ratio of the spacings.
@@ -432,8 +440,8 @@ def around(fine: Lattice, low: Floats, high: Floats) -> tuple[Lattice, int, int]
         after = np.maximum(1, np.ceil((high + BEYOND - fine.origin) / spacing)).astype(int)
         after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
         a, b, c = (int(n) for n in before + after + 1)
-        if a * b * c <= max(FREE, fine.size) or ratio >= 16:
-            result, _, levels = enclosing(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
+        if a * b * c <= max(FREE_COARSE_NODES, fine.size) or ratio >= 16:
+            result, _, levels = enclosing_lattice(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
             return result, levels, ratio
         ratio *= 2
 
@@ -490,7 +498,7 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     c, lattice = problem.continuum, problem.lattice
     margin = float(c.radii.max(initial=0.0)) * max(1.0, DENSITY * c.gaussian) + c.ion_radius
     margin += FULL_BEYOND if len(c.ions) else 0.0
-    low, high = bounds(c.positions)
+    low, high = coordinate_bounds(c.positions)
     first = np.floor((low - margin - lattice.origin) / lattice.spacing).astype(int) - 1
     last = np.ceil((high + margin - lattice.origin) / lattice.spacing).astype(int) + 1
     if (first < 2).any() or (last > np.array(lattice.shape) - 3).any():
@@ -542,16 +550,16 @@ class FaceNodes:
         places = [np.arange(float(n)) for n in lattice.shape]
         chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
         grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
-                          -1).reshape(-1, 3) for axis, end in FACES]
+                          -1).reshape(-1, 3) for axis, end in LATTICE_FACES]
         self.points = lattice.points(np.concatenate(grids))
         self._ends = np.cumsum([len(each) for each in grids])[:-1]
-        self._axes = [Cubic(a, b) for a, b in zip(chosen, places, strict=True)]
+        self._axes = [CubicInterpolation(a, b) for a, b in zip(chosen, places, strict=True)]
         self._counts = [len(each) for each in chosen]
 
     def interpolated(self, values: Floats) -> Floats:
         """Return a potential with `values` (P,) at :attr:`points` at all nodes, as :meth:`.Problem.solve` takes it."""
         results = []
-        for (axis, _), part in zip(FACES, np.split(values, self._ends), strict=True):
+        for (axis, _), part in zip(LATTICE_FACES, np.split(values, self._ends), strict=True):
             y, z = (d for d in range(3) if d != axis)
             rows = self._axes[y].of(part.reshape(self._counts[y], self._counts[z]))
             results.append(self._axes[z].of(rows.T).T.ravel())
@@ -563,11 +571,12 @@ def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats,
 
     This preserves their sum and their dipole moment.
     """
-    low, high = bounds(positions)
+    low, high = coordinate_bounds(positions)
     a, b, c = (int(n) for n in (high - low) / apart)
     lattice = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2))
     sums = np.zeros(lattice.shape)
-    call(KERNELS["spread_charges"], 0, 1, points=np.ascontiguousarray(positions), charges=np.ascontiguousarray(charges),
+    call_kernel(KERNELS["spread_charges"], 0, 1, points=np.ascontiguousarray(positions),
+                charges=np.ascontiguousarray(charges),
          sums=sums, shape=lattice.shape, count=len(charges), origin=lattice.origin, spacing=lattice.spacing)
     nodes = np.nonzero(sums)
     return lattice.points(np.stack(nodes, 1)), sums[nodes]
@@ -599,7 +608,7 @@ class NodePotential:
         if not charges.any():
             return np.zeros(lattice.shape, np.float32)
         engine = get_engine(self._engine)
-        request = Request(lattice, None, COULOMB.bind(), Charges.of(positions, charges), tolerance=TOLERANCE)
+        request = Request(lattice, None, COULOMB.bind(), ChargeStatistics.of(positions, charges), tolerance=TOLERANCE)
         if not np.array_equal(charges, self._charges):
             self._charges, self._measured = charges.copy(), {}
         spacing = tuple(lattice.spacing.tolist())
@@ -608,7 +617,8 @@ class NodePotential:
             known: Method = registry.get("method", name)
             return known.plan(request.with_error(error), engine).run(positions, charges).values()
         methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
-        method, asked, exact = fastest((each for each in methods if each.superposes and not each.algorithms), request,
+        method, asked, exact = fastest_method((each for each in methods if each.superposes and not each.algorithms),
+                                              request,
                                        positions, charges, engine)
         try:
             plan, result, _ = run_to_tolerance(method, asked, positions, charges, exact, engine)

@@ -11,7 +11,7 @@ Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have a smooth part 
 potential (:mod:`vmdpotential.splitting.screened`) uses the same mesh, without a background.
 
 Radius, mesh and order are the cheapest that keep the error, which is predicted by
-:func:`vmdpotential.splitting.coulomb.optimal`; the cost is a model (:mod:`vmdpotential.methods.costs`).
+:func:`vmdpotential.splitting.coulomb.optimal_splitting`; the cost is a model (:mod:`vmdpotential.methods.costs`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.methods.costs import Size, cheapest
-from vmdpotential.methods.costs import transform as _transform
+from vmdpotential.methods.costs import Size, cheapest_mesh
+from vmdpotential.methods.costs import transform_extents as _transform
 from vmdpotential.molecule.cell import Cell, same_cell
-from vmdpotential.splitting.coulomb import optimal
+from vmdpotential.splitting.coulomb import optimal_splitting
 from vmdpotential.splitting.long_range import LongRange, long_range
-from vmdpotential.splitting.mesh import Mesh, Smooth, Split, around, over_cell
+from vmdpotential.splitting.mesh import Mesh, Smooth, SplittingChoice, mesh_around, over_cell
 
 Floats = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def _split(request: Request) -> LongRange:
 def _choose(request: Request, engine: Engine) -> Choice | None:
     """Return mesh spacing, ratio of split radius and spacing, order and seconds of the cheapest mesh."""
     split = _split(request)
-    return cheapest(Size.of(request), engine.costs, request.relative_error / ERROR_MARGIN, split.mesh, split.width)
+    return cheapest_mesh(Size.of(request), engine.costs, request.relative_error / ERROR_MARGIN, split.mesh, split.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class MeshPlan(Plan):
             return over_cell(cell, self.spacing, self.order, ratio, split)
         nx, ny, nz = (int(n) + 1 for n in np.ceil(np.ptp(points, axis=0) / self.spacing))
         lattice = Lattice(points.min(0), np.full(3, self.spacing), (nx, ny, nz))
-        return around(lattice, Box.around(positions), self.spacing, self.order, ratio, split)
+        return mesh_around(lattice, Box.around(positions), self.spacing, self.order, ratio, split)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": None}
@@ -203,7 +203,8 @@ def _bytes(request: Request, nodes: float, radius: float) -> int:
     return int(3.5 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
 
 
-def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: str, split: Split = optimal) -> Mesh:
+def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: str,
+              split: SplittingChoice = optimal_splitting) -> Mesh:
     """Return a mesh over the cell, or around lattice and charges.
 
     Parameters
@@ -228,7 +229,7 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: 
     if request.cell is not None:
         mesh = over_cell(request.cell, spacing, order, ratio, split)
     else:
-        mesh = around(request.lattice, request.charges.box, spacing, order, ratio, split)
+        mesh = mesh_around(request.lattice, request.charges.box, spacing, order, ratio, split)
     memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), ratio * spacing),
                    f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
                    f"use a larger {hint}{slabs_hint(request)}")
@@ -236,7 +237,7 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: 
 
 
 def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: Choice, hint: str,
-                 split: Split) -> SumPlan:
+                 split: SplittingChoice) -> SumPlan:
     """Return the plan of a sum on the chosen mesh; `hint` and `split` are those of :func:`make_mesh`."""
     spacing, ratio, order, _ = best
     mesh = make_mesh(request, spacing, ratio, order, hint, split)

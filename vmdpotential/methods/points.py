@@ -11,9 +11,9 @@ from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.methods import Charges, Plan, Request
+from vmdpotential.methods import ChargeStatistics, Plan, Request
 from vmdpotential.methods.accuracy import run_to_tolerance
-from vmdpotential.methods.choice import fastest, methods_for
+from vmdpotential.methods.choice import fastest_method, methods_for
 from vmdpotential.methods.machine import is_worth_waiting
 from vmdpotential.molecule.cell import Cell
 
@@ -26,11 +26,12 @@ FIRST_ERROR = 0.1
 def request_at(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, bound: Bound | None = None, *,
                tolerance: float, field: bool = False, radius: float | None = None) -> Request:
     """Return a request for the potential at points (P, 3), A, with `field` also the field; by default of Coulomb."""
-    return Request(Points(points), cell, bound or COULOMB.bind(), Charges.of(positions, charges, cell), "double",
+    return Request(Points(points), cell, bound or COULOMB.bind(), ChargeStatistics.of(positions, charges, cell),
+                   "double",
                    tolerance, field, radius=radius)
 
 
-def relative(difference: Floats, values: Floats, least: float = 0.0) -> float:
+def rms_ratio(difference: Floats, values: Floats, least: float = 0.0) -> float:
     """Return the rms of a difference divided by that of values, or by `least` if that is larger; 0 without difference.
 
     A few points near atoms contribute most of a mean square. Values should therefore be those of all points, even if
@@ -67,14 +68,14 @@ def sum_at(request: Request, positions: Floats, charges: Floats, engine: Engine,
     if not request.target.size or not charges.any():
         return None, HostResult(np.zeros((4 if request.field else 1, request.target.size))), None
     engine, methods = with_transforms(engine), methods_for(request, method)
-    chosen, planned, exact = fastest(methods, request, positions, charges, engine)
+    chosen, planned, exact = fastest_method(methods, request, positions, charges, engine)
     try:
         return run_to_tolerance(chosen, planned, positions, charges, exact, engine)
     except TaskError as error:  # no mesh keeps the tolerance, or fits into memory
         exactly = [each for each in methods if each.exact]
         if method != "auto" or exact is None or not exactly:
             raise
-        slower = fastest(exactly, request, positions, charges, engine)[0]
+        slower = fastest_method(exactly, request, positions, charges, engine)[0]
         if isinstance(error, MemoryPlanError) and not is_worth_waiting(
                 slower.require(request, engine).seconds, chosen.require(planned, engine).seconds, engine):
             raise

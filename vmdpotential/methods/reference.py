@@ -12,7 +12,7 @@ from vmdpotential.engines.result import Result
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound, coulomb
 from vmdpotential.methods import Plan, Request, direct, ewald
-from vmdpotential.methods.ewald import ACCURACY, ewald_sum
+from vmdpotential.methods.ewald import EWALD_ACCURACY, ewald_sum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -26,7 +26,7 @@ EXACT_TOLERANCE = 1e-3
 
 
 def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cell | None, engine: Engine,
-                   interaction: Bound | None = None, accuracy: float = ACCURACY) -> Result:
+                   interaction: Bound | None = None, accuracy: float = EWALD_ACCURACY) -> Result:
     """Return the potential of all atoms, and of all their periodic images, at points.
 
     Parameters
@@ -60,7 +60,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
         positions, charges)
 
 
-def exact_plan(request: Request, engine: Engine, accuracy: float = ACCURACY) -> Plan:
+def exact_plan(request: Request, engine: Engine, accuracy: float = EWALD_ACCURACY) -> Plan:
     """Return the plan of the exact sum: over all pairs in an open boundary, Ewald's in a periodic one."""
     request = replace(request, radius=None)
     if request.cell is not None and long_range(request.interaction) is not None:

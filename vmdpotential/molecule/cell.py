@@ -19,7 +19,7 @@ RIGHT = 1e-3
 LONGEST = 1e9
 
 #: Relative difference between equal cells that files cause by rounding.
-SAME = 1e-5
+SAME_CELL = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,8 @@ class Cell:
 def same_cell(cell: Cell | None, other: Cell | None, within: float = 0.0) -> bool:
     """Return whether two cells are equal, or both None.
 
-    `within` is the allowed difference relative to the largest component: 0 by default, :data:`SAME` for rounded cells.
+    `within` is the allowed difference relative to the largest component: 0 by default, :data:`SAME_CELL` for rounded
+    cells.
     """
     if cell is None or other is None:
         return cell is other

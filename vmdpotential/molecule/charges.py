@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import ChargeError, IncompleteError, Message, UsageError, listed
+from vmdpotential.errors import ChargeError, IncompleteError, Message, UsageError, listed_words
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
+from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES, in_table, unique_names
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.molecule.templates import FORCE_FIELDS, Match, Miss, library
+from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, TemplateMiss, template_library
 from vmdpotential.molecule.user_charges import ResidueCharges, UserCharges
-from vmdpotential.molecule.water import CHOICES as WATER_CHOICES
-from vmdpotential.molecule.water import LABELS, IdentifiedWater, find_water, site_distance
+from vmdpotential.molecule.water import WATER_CHOICES as WATER_CHOICES
+from vmdpotential.molecule.water import WATER_LABELS, IdentifiedWater, find_water, site_distance
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 CHOICES = ("auto", *FORCE_FIELDS)
 
 #: Longest bonds of a cysteine's sulphur, A: to another sulphur (or selenium), and to an atom of the second row.
-DISULFIDE, THIOETHER = 2.5, 2.1
+DISULFIDE_LENGTH, THIOETHER_LENGTH = 2.5, 2.1
 #: Elements of atoms that a cysteine's sulphur is covalently bonded to; metals leave it a thiolate.
 _COVALENT = ["B", "C", "N", "O", "P", "S", "Se"]
 #: Names of a thiol's hydrogen.
@@ -222,19 +222,19 @@ def charges_and_report(
     user_charges = UserCharges(residues)
     matches = _match_all(complete, kinds, fits[0], water, user_charges)
     for kind, match in zip(kinds.kinds, matches, strict=True):
-        if isinstance(match, Miss) and match.file:
+        if isinstance(match, TemplateMiss) and match.file:
             raise _other_atoms(structure, kind.residue_name, match)
     if user_charges and not user_charges.used:
-        raise ChargeError(f"{residues[0].source}: contains the residues {listed(user_charges.unused(), 80)}, and "
+        raise ChargeError(f"{residues[0].source}: contains the residues {listed_words(user_charges.unused(), 80)}, and "
                           f"{structure.where} has none of them", "name the residue in it as the structure does")
-    missed = np.array([isinstance(match, Miss) for match in matches], bool)
+    missed = np.array([isinstance(match, TemplateMiss) for match in matches], bool)
     atoms = np.repeat(missed[kinds.kind_of], kinds.lengths)[among]
     if missed.any() and otherwise is None and (needed is None or (atoms & needed).any()):
         raise _error(structure, kinds, matches, fits[0])
     unused = user_charges.unused()
     if unused and not residues[0].source.endswith((".xml", ".top")):  # these contain whole force fields
-        log.warning("%s: has no residues %s, for which charges were given", structure.where, listed(unused, 80))
-    charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, Miss) else match.charges
+        log.warning("%s: has no residues %s, for which charges were given", structure.where, listed_words(unused, 80))
+    charges = kinds.spread([(0.0,) * len(kind.atom_names) if isinstance(match, TemplateMiss) else match.charges
                             for kind, match in zip(kinds.kinds, matches, strict=True)])[among]
     approximate: dict[str, tuple[int, float]] = {}
     if otherwise is not None and atoms.any():
@@ -246,11 +246,11 @@ def charges_and_report(
     waters: dict[str, str] = {}
     without: Counter[str] = Counter()
     for kind, match in zip(kinds.kinds, matches, strict=True):
-        if isinstance(match, Miss) and otherwise is None:
+        if isinstance(match, TemplateMiss) and otherwise is None:
             without[kind.residue_name] += kind.residues
-        if getattr(match, "file", "") or isinstance(match, Miss):
+        if getattr(match, "file", "") or isinstance(match, TemplateMiss):
             continue
-        label = LABELS[match.model] if isinstance(match, IdentifiedWater) else getattr(match, "label", "")
+        label = WATER_LABELS[match.model] if isinstance(match, IdentifiedWater) else getattr(match, "label", "")
         templates[label] += kind.residues
         if isinstance(match, IdentifiedWater):
             waters[label] = match.evidence
@@ -261,7 +261,7 @@ def charges_and_report(
 
 def has_hydrogens(structure: Structure) -> bool:
     """Return whether any atom, except those of waters, is a hydrogen."""
-    rows = ~named(structure.residue_names, WATERS)
+    rows = ~in_table(structure.residue_names, WATER_RESIDUES)
     elements = structure.elements[rows]
     names = np.where(elements == "", structure.atom_names[rows], elements)
     return bool(np.char.startswith(np.char.lstrip(names.astype(np.str_), "0123456789"), "H").any()
@@ -287,16 +287,17 @@ def _force_fields(structure: Structure, stated: NDArray[np.float64] | None, writ
     kinds = _residue_kinds(whole, stated)
     matches = {name: _match_all(whole, kinds, name) for name in FORCE_FIELDS}
     charges = {name: [getattr(match, "charges", None) for match in matches[name]] for name in FORCE_FIELDS}
-    names = {name: set(library(name).residues) for name in FORCE_FIELDS}
+    names = {name: set(template_library(name).residues) for name in FORCE_FIELDS}
     matched = {name: sum(kind.atoms for kind, match in zip(kinds.kinds, matches[name], strict=True)
-                         if isinstance(match, Match)) for name in FORCE_FIELDS}
+                         if isinstance(match, TemplateMatch)) for name in FORCE_FIELDS}
     if written is not None:
         kinds = _residue_kinds(written, None)
         matches = {name: _match_all(written, kinds, name) for name in FORCE_FIELDS}
     evidence = {}
     for name in FORCE_FIELDS:
-        own = names[name].difference(WATERS, *(others for other, others in names.items() if other != name))
-        fitting = [(kind, m) for kind, m in zip(kinds.kinds, matches[name], strict=True) if isinstance(m, Match)]
+        own = names[name].difference(WATER_RESIDUES, *(others for other, others in names.items() if other != name))
+        fitting = [(kind, m) for kind,
+                   m in zip(kinds.kinds, matches[name], strict=True) if isinstance(m, TemplateMatch)]
         # atoms in residues, solvent residues, and atoms whose names are particular to the force field
         evidence[name] = (
             sum(kind.atoms for kind, _ in fitting if kind.residue_name in own),
@@ -419,13 +420,13 @@ def _bridged(structure: Structure, residue_names: NDArray[np.str_], name_of: NDA
 
     others = None
     for sulphur, residue in zip(sulphurs.tolist(), residues.tolist(), strict=True):
-        bridged[residue] = bonded(sulphur, residue, sulphurs, DISULFIDE)
+        bridged[residue] = bonded(sulphur, residue, sulphurs, DISULFIDE_LENGTH)
         if not thiol[residue] and not bridged[residue]:  # few remain, for which all atoms are searched
             if others is None:
                 others = np.flatnonzero(np.isin(structure.elements, _COVALENT))
                 heavier = np.isin(structure.elements[others], ["S", "Se"])
-            bridged[residue] = (bonded(sulphur, residue, others, THIOETHER)
-                                or bonded(sulphur, residue, others[heavier], DISULFIDE))
+            bridged[residue] = (bonded(sulphur, residue, others, THIOETHER_LENGTH)
+                                or bonded(sulphur, residue, others[heavier], DISULFIDE_LENGTH))
     for row, name in enumerate(residue_names.tolist()):
         if name.upper().endswith(("CYX", "CYM")):
             bridged[name_of == row] = name.upper().endswith("CYX")
@@ -434,38 +435,39 @@ def _bridged(structure: Structure, residue_names: NDArray[np.str_], name_of: NDA
 
 def _match_all(
     structure: Structure, kinds: _Kinds, force_field: str, water: str = "auto", user_charges: UserCharges | None = None,
-) -> list[Match | Miss | IdentifiedWater]:
+) -> list[TemplateMatch | TemplateMiss | IdentifiedWater]:
     """Return the match, or the lack of one, of every kind of residue."""
-    result: list[Match | Miss | IdentifiedWater] = []
+    result: list[TemplateMatch | TemplateMiss | IdentifiedWater] = []
     for index, kind in enumerate(kinds.kinds):
         name = kind.residue_name.upper()
-        ion = IONS.get(name) if len(kind.atom_names) == 1 else None
+        ion = ION_RESIDUES.get(name) if len(kind.atom_names) == 1 else None
         users = user_charges.match(kind.residue_name, kind.atom_names, kind.residues) if user_charges else None
         if users is not None:
             result.append(users)
         elif ion is not None:
-            result.append(Match(ion.residue, (float(ion.charge),)))
-        elif name in WATERS:
+            result.append(TemplateMatch(ion.residue, (float(ion.charge),)))
+        elif name in WATER_RESIDUES:
             starts = structure.residue_starts[:-1][kinds.kind_of == index]
             distance = site_distance(structure, starts, kind.atom_names)
             result.append(find_water(name, kind.atom_names, len(starts), distance, water))
         else:
-            match = library(force_field).match(name, kind.atom_names, kind.disulfide)
+            match = template_library(force_field).match(name, kind.atom_names, kind.disulfide)
             # templates of nucleotides at chain ends have fractional charges
-            other = isinstance(match, Match) and abs(sum(match.charges) - kind.stated) > 0.5
-            result.append(Miss((), (), f"{kind.residue_name} is bonded to another residue") if other else match)
+            other = isinstance(match, TemplateMatch) and abs(sum(match.charges) - kind.stated) > 0.5
+            result.append(TemplateMiss((), (), f"{kind.residue_name} is bonded to another residue") if other else match)
     return result
 
 
 def _error(
-    structure: Structure, kinds: _Kinds, matches: Sequence[Match | Miss | IdentifiedWater], force_field: str
+    structure: Structure, kinds: _Kinds, matches: Sequence[TemplateMatch | TemplateMiss | IdentifiedWater],
+    force_field: str
 ) -> ChargeError:
     """Return the error for residues without a template, which lists the atoms concerned and their numbers."""
     extra: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
     reasons: list[str] = []
     for kind, match in zip(kinds.kinds, matches, strict=True):
-        if isinstance(match, Miss):
+        if isinstance(match, TemplateMiss):
             if match.reason:
                 reasons.append(f"{match.reason} ({kind.residues} of them)")
             for counts, atoms in ((extra, match.extra), (lacking, match.lacking)):
@@ -489,13 +491,13 @@ def _error(
     return error(f"{structure.where}: {'; '.join(parts)}", hint)
 
 
-def _other_atoms(structure: Structure, residue_name: str, miss: Miss) -> ChargeError:
+def _other_atoms(structure: Structure, residue_name: str, miss: TemplateMiss) -> ChargeError:
     """Return the error for a residue with other atoms than the user's file with its charges."""
     parts = []
     if miss.extra:
-        parts.append(f"has no charge for {listed(miss.extra, 90)}")
+        parts.append(f"has no charge for {listed_words(miss.extra, 90)}")
     if miss.lacking:
-        parts.append(f"has charges for {listed(miss.lacking, 90)}, which the residue lacks")
+        parts.append(f"has charges for {listed_words(miss.lacking, 90)}, which the residue lacks")
     return ChargeError(f"{structure.where}: residue {residue_name} has other atoms than in {miss.file}, which "
                        f"{' and '.join(parts)}", "give a file with the same atom names, including hydrogens")
 

@@ -62,7 +62,7 @@ def from_mdanalysis(atoms: Any) -> Structure:
 
 def to_mdanalysis(structure: Structure) -> Any:
     """Return a Universe of MDAnalysis with the atoms of a structure, rotated if its cell is not in standard frame."""
-    package = extras.load("MDAnalysis", "objects of MDAnalysis", "traj")
+    package = extras.load_optional("MDAnalysis", "objects of MDAnalysis", "traj")
     return universe_of(package, structure)
 
 
@@ -93,13 +93,13 @@ def from_biotite(atoms: Any) -> Structure:
 
 def to_biotite(structure: Structure) -> Any:
     """Return an AtomArray of biotite with the atoms of a structure, and its charges as ``partial_charge``."""
-    package = extras.load("biotite.structure", "objects of biotite", "prepare")
+    package = extras.load_optional("biotite.structure", "objects of biotite", "prepare")
     atoms = package.AtomArray(len(structure))
     atoms.coord = structure.positions.astype(np.float32)
     atoms.chain_id = np.where(structure.chain_ids == "", structure.segment_ids, structure.chain_ids)
     atoms.res_id, atoms.res_name = structure.residue_ids, structure.residue_names
     atoms.ins_code, atoms.hetero = structure.insertion_codes, structure.hetero
-    atoms.atom_name, atoms.element = structure.atom_names, np.char.upper(elements.fill(structure).elements)
+    atoms.atom_name, atoms.element = structure.atom_names, np.char.upper(elements.fill_elements(structure).elements)
     atoms.set_annotation("occupancy", structure.occupancies)
     atoms.set_annotation("b_factor", structure.b_factors)
     if structure.charges is not None:
@@ -138,9 +138,9 @@ def from_parmed(structure: Any) -> Structure:
 
 def to_parmed(structure: Structure) -> Any:
     """Return a Structure of ParmEd with the atoms, bonds and charges of a structure, without parameters."""
-    package = extras.load("parmed", "objects of ParmEd", "forcefields")
+    package = extras.load_optional("parmed", "objects of ParmEd", "forcefields")
     made = package.Structure()
-    symbols, masses = elements.fill(structure).elements.tolist(), elements.masses(structure).tolist()
+    symbols, masses = elements.fill_elements(structure).elements.tolist(), elements.atom_masses(structure).tolist()
     charges = np.zeros(len(structure)) if structure.charges is None else structure.charges
     topology, starts = structure.topology, set(structure.residue_starts.tolist())
     for n in range(len(structure)):
@@ -169,7 +169,7 @@ def from_openmm(topology: Any, positions: Any, system: Any = None) -> Structure:
     positions : (N, 3) Quantity, or numbers in nm
     system : openmm.System, optional
     """
-    unit = extras.load("openmm.unit", "objects of OpenMM", "forcefields")
+    unit = extras.load_optional("openmm.unit", "objects of OpenMM", "forcefields")
     if positions is None:
         raise InputError("the Topology of OpenMM has no positions", "give them, such as those of its PDBFile")
 
@@ -194,9 +194,9 @@ def from_openmm(topology: Any, positions: Any, system: Any = None) -> Structure:
 
 def to_openmm(structure: Structure) -> tuple[Any, Any]:
     """Return a Topology of OpenMM with the atoms of a structure, and their positions as a Quantity."""
-    app = extras.load("openmm.app", "objects of OpenMM", "forcefields")
-    unit = extras.load("openmm.unit", "objects of OpenMM", "forcefields")
-    topology, symbols, atoms = app.Topology(), elements.fill(structure).elements.tolist(), []
+    app = extras.load_optional("openmm.app", "objects of OpenMM", "forcefields")
+    unit = extras.load_optional("openmm.unit", "objects of OpenMM", "forcefields")
+    topology, symbols, atoms = app.Topology(), elements.fill_elements(structure).elements.tolist(), []
     starts, chain, residue = set(structure.residue_starts.tolist()), None, None
     names = np.where(structure.chain_ids == "", structure.segment_ids, structure.chain_ids).tolist()
     for n in range(len(structure)):
@@ -266,7 +266,7 @@ def to_gemmi(structure: Structure) -> Any:
     if structure.cell is not None:
         made.cell = gemmi.UnitCell(*structure.cell.parameters)
         made.spacegroup_hm = structure.cell.space_group or "P 1"
-    symbols = elements.fill(structure).elements.tolist()
+    symbols = elements.fill_elements(structure).elements.tolist()
     chains = np.where(structure.chain_ids == "", structure.segment_ids, structure.chain_ids).tolist()
     chain = gemmi.Chain(chains[0] if chains else "")
     for n, (first, last) in enumerate(zip(structure.residue_starts[:-1], structure.residue_starts[1:], strict=True)):
@@ -338,13 +338,13 @@ def _structure(positions: ArrayLike, names: ArrayLike, residue_names: ArrayLike,
     others = {name: np.array(value, np.str_) if name in _TEXTS else value
               for name, value in others.items() if value is not None}
     blank = np.full(count, "")
-    made = elements.fill(Structure(
+    made = elements.fill_elements(Structure(
         np.asarray(positions, np.float64), _names(names, blank), _names(residue_names, blank),
         np.zeros(count, np.int64) if numbers is None else np.array(numbers, np.int64), rows, **others))
     if bonds is None:
         return made
     topology = Topology(
-        source, _names(types, blank), elements.masses(made) if masses is None else np.array(masses, np.float64),
+        source, _names(types, blank), elements.atom_masses(made) if masses is None else np.array(masses, np.float64),
         np.asarray(bonds, np.int64).reshape(-1, 2))
     return replace(made, topology=topology, charge_source=f"{source} object" if made.charges is not None else "")
 
@@ -380,11 +380,11 @@ def universe_of(package: Any, structure: Structure) -> Any:
         count, len(starts), len(segments), trajectory=True, residue_segindex=segment_of.reshape(-1),
         atom_resindex=structure.residue_of)
     topology = structure.topology
-    symbols = elements.fill(structure).elements
+    symbols = elements.fill_elements(structure).elements
     types = symbols if topology is None or not (topology.types != "").any() else topology.types
     values: dict[str, Any] = {
         "names": _objects(structure.atom_names), "elements": _objects(symbols), "types": _objects(types),
-        "chainIDs": _objects(structure.chain_ids), "masses": elements.masses(structure),
+        "chainIDs": _objects(structure.chain_ids), "masses": elements.atom_masses(structure),
         "tempfactors": structure.b_factors, "occupancies": structure.occupancies,
         "record_types": _objects(np.where(structure.hetero, "HETATM", "ATOM")),
         "resnames": _objects(structure.residue_names[starts]), "resids": structure.residue_ids[starts],

@@ -9,13 +9,21 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.molecule.names import IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.names import (
+    ION_RESIDUES,
+    LIPID_RESIDUES,
+    NUCLEIC_RESIDUES,
+    PROTEIN_RESIDUES,
+    WATER_RESIDUES,
+    in_table,
+    unique_names,
+)
 from vmdpotential.molecule.structure import Floats, Names, Structure
 
 #: Residues that are linked into chains.
-POLYMER = PROTEIN | NUCLEIC
+POLYMER_RESIDUES = PROTEIN_RESIDUES | NUCLEIC_RESIDUES
 #: Residues in which atom names begin with one-letter elements only (CA is a carbon, HG a hydrogen).
-_ORGANIC = POLYMER | WATERS | LIPIDS
+_ORGANIC = POLYMER_RESIDUES | WATER_RESIDUES | LIPID_RESIDUES
 #: Two-letter elements that are rarely confused with names of carbon, hydrogen, nitrogen or oxygen atoms.
 _TWO_LETTERS = {name.upper(): name for name in ("Cl", "Br", "Si", "Se", "Fe", "Zn", "Mg", "Mn", "Cu", "Al")}
 _ONE_LETTER = {letter: letter for letter in "HCNOPSFBIK"} | {"D": "H"}
@@ -25,7 +33,7 @@ _NO_ATOM_OF_WATER = re.compile(r"(MW?\d*|OM|IW|D[A-Z]\w*)$")
 
 def ion_element(atom_name: str, residue_name: str) -> str:
     """Return the element of a monatomic ion, or an empty string if the names are not those of an ion."""
-    atom, residue = IONS.get(atom_name.upper()), IONS.get(residue_name.upper())
+    atom, residue = ION_RESIDUES.get(atom_name.upper()), ION_RESIDUES.get(residue_name.upper())
     if atom is None or residue is None:
         return atom.element if atom and residue_name.upper() in ("ION", "IONS") else ""
     return atom.element if atom.element == residue.element else ""
@@ -41,7 +49,7 @@ def guess(atom_name: str, residue_name: str) -> str:
     if element:
         return element
     name, residue = atom_name.upper().lstrip("0123456789'*\""), residue_name.upper()
-    if _NO_ATOM.match(name) or (residue in WATERS and _NO_ATOM_OF_WATER.match(name)):
+    if _NO_ATOM.match(name) or (residue in WATER_RESIDUES and _NO_ATOM_OF_WATER.match(name)):
         return ""
     if residue == "MSE" and name.startswith("SE"):
         return "Se"
@@ -50,13 +58,13 @@ def guess(atom_name: str, residue_name: str) -> str:
     return _ONE_LETTER.get(name[:1], "")
 
 
-def sites(atom_names: Names, residue_names: Names) -> NDArray[np.bool_]:
+def is_massless_site(atom_names: Names, residue_names: Names) -> NDArray[np.bool_]:
     """Return a mask (N,) of the sites that are no atoms, by name: M sites of water, lone pairs."""
     atoms, atom = unique_names(atom_names)
     names = [name.upper() for name in atoms.tolist()]
     anywhere = np.array([bool(_NO_ATOM.match(name)) for name in names], bool)
     in_water = np.array([bool(_NO_ATOM_OF_WATER.match(name)) for name in names], bool)
-    result: NDArray[np.bool_] = anywhere[atom] | (in_water[atom] & named(residue_names, WATERS))
+    result: NDArray[np.bool_] = anywhere[atom] | (in_water[atom] & in_table(residue_names, WATER_RESIDUES))
     return result
 
 
@@ -69,7 +77,7 @@ def guess_all(atom_names: Names, residue_names: Names) -> Names:
     return np.array(results, dtype=np.str_)[inverse] if len(results) else np.zeros(0, "<U1")
 
 
-def complete(elements: Names, atom_names: Names, residue_names: Names) -> Names:
+def complete_elements(elements: Names, atom_names: Names, residue_names: Names) -> Names:
     """Return the elements (N,) of a file in usual spelling, with guesses where they are missing or do not exist."""
     import gemmi
 
@@ -85,7 +93,7 @@ def complete(elements: Names, atom_names: Names, residue_names: Names) -> Names:
     return result
 
 
-def fill(structure: Structure) -> Structure:
+def fill_elements(structure: Structure) -> Structure:
     """Return a structure with guesses for missing elements."""
     missing = np.flatnonzero(structure.elements == "")
     if not len(missing):
@@ -98,7 +106,7 @@ def fill(structure: Structure) -> Structure:
     return replace(structure, elements=result)
 
 
-def radii(elements: Names) -> Floats:
+def van_der_waals_radii(elements: Names) -> Floats:
     """Return van der Waals radii, (N,) A, 0 for sites without an element."""
     import gemmi
 
@@ -107,13 +115,13 @@ def radii(elements: Names) -> Floats:
     return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)
 
 
-def masses(structure: Structure) -> Floats:
+def atom_masses(structure: Structure) -> Floats:
     """Return masses, (N,) u, of the topology, or else of the elements (0 for sites without one)."""
     import gemmi
 
     topology = structure.topology
     if topology is not None and (topology.masses > 0).any():
         return topology.masses
-    different, inverse = unique_names(fill(structure).elements)
+    different, inverse = unique_names(fill_elements(structure).elements)
     table = [gemmi.Element(str(word)).weight if word else 0.0 for word in different]
     return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)

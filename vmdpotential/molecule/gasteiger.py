@@ -11,7 +11,7 @@ import numpy as np
 from vmdpotential.molecule.structure import Floats, Integers, Names
 
 #: Bond orders, numbered as in biotite and hydride.
-SINGLE, DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
+SINGLE_BOND, DOUBLE_BOND, TRIPLE_BOND, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE = 1, 2, 3, 5, 6, 7
 
 #: Electronegativity a + b q + c q^2, eV, by element and hybridization.
 _PARAMETERS = {
@@ -32,10 +32,10 @@ _PROTON = 20.02
 _STEPS = 12
 #: Charges beyond this, e, mean that the iteration has diverged.
 _LARGEST = 10.0
-_PI = (DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
+_PI = (DOUBLE_BOND, TRIPLE_BOND, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 
 
-def gasteiger(elements: Names, formal: Integers, bonds: Integers) -> Floats:
+def gasteiger_charges(elements: Names, formal: Integers, bonds: Integers) -> Floats:
     """Return partial charges (N,), e; NaN for elements without parameters (metals) and atoms with impossible bonds.
 
     Parameters
@@ -78,7 +78,7 @@ def _hybrids(kinds: list[str], neighbours: list[list[tuple[int, int]]]) -> tuple
         if kind == "P" or (kind == "S" and len(near) > 2):
             result.append(3)
             conjugated[k] = False
-        elif kind in ("C", "N") and (TRIPLE in orders or orders.count(DOUBLE) == 2):
+        elif kind in ("C", "N") and (TRIPLE_BOND in orders or orders.count(DOUBLE_BOND) == 2):
             result.append(1)
         elif pi[k] or (kind == "B" and len(near) <= 3):
             result.append(2)

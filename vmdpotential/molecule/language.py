@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import extras
-from vmdpotential.errors import BackendError, shortened, similar
+from vmdpotential.errors import BackendError, shorten_text, similar_hint
 from vmdpotential.molecule.conversions import universe_of
 from vmdpotential.molecule.structure import Structure
 
@@ -68,7 +68,7 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
             if first in known:
                 raise
             # MDAnalysis would not understand the text either
-            hint = f"{similar(first, known)}{_advice(text)}"
+            hint = f"{similar_hint(first, known)}{_advice(text)}"
             raise ValueError(f"is not a valid selection: it begins with '{first}'{hint}") from None
         universe = universe_of(package, structure)
         groups: dict[str, Any] = {}
@@ -102,7 +102,8 @@ def evaluate(structure: Structure, text: str, words: Mapping[str, Callable[[Stru
 def _mdanalysis() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        package = extras.load("MDAnalysis", "selections of several words", "traj", "write a CID, such as //A/10-20")
+        package = extras.load_optional("MDAnalysis", "selections of several words", "traj",
+                                       "write a CID, such as //A/10-20")
         warnings.simplefilter("ignore")  # its first import sets filters of its own
         yield package
 
@@ -115,8 +116,8 @@ def _reason(error: Exception, text: str, words: Iterable[str]) -> str:
     """Return MDAnalysis' message, shortened, and advice."""
     message = " ".join(str(error).split()) or type(error).__name__
     token = re.search(r"Unknown selection token: '(\w+)'", message)
-    hint = similar(token[1], (*words, *KEYWORDS, *_FIRST)) if token else ""
-    return f"MDAnalysis: {shortened(message, 120)}".replace("'None'", "the end") + hint + _advice(text)
+    hint = similar_hint(token[1], (*words, *KEYWORDS, *_FIRST)) if token else ""
+    return f"MDAnalysis: {shorten_text(message, 120)}".replace("'None'", "the end") + hint + _advice(text)
 
 
 def _advice(text: str) -> str:

@@ -23,7 +23,7 @@ def _words(text: str) -> list[str]:
 
 
 # "TIP" is TIP3, TIP4 or TIP5, truncated to the three columns of a PDB file
-WATERS = frozenset(_words("""
+WATER_RESIDUES = frozenset(_words("""
     HOH WAT H2O DOD D2O SOL WATER OH2 TIP
     TIP2 TIP3 TP3 T3P TP3M TIP3P TIPS TIPS3P
     TIP4 TP4 T4P T4E TIP4P TIP4EW TP4E T4EW
@@ -94,17 +94,17 @@ def _ions() -> dict[str, Ion]:
 
 
 #: Residues of atoms that are none, such as OPM's marks of the borders of a membrane.
-DUMMIES = frozenset({"DUM"})
+DUMMY_RESIDUES = frozenset({"DUM"})
 
 #: Monatomic ions by their residue names (upper case).
-IONS: dict[str, Ion] = _ions()
+ION_RESIDUES: dict[str, Ion] = _ions()
 
 _AMINO_ACIDS = _words("""
     ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL
     HSD HSE HSP HID HIE HIP CYX CYM ASH GLH LYN HYP ALAD
 """)
 
-PROTEIN = frozenset([
+PROTEIN_RESIDUES = frozenset([
     *_AMINO_ACIDS,
     *("N" + name for name in _AMINO_ACIDS if len(name) == 3),
     *("C" + name for name in _AMINO_ACIDS if len(name) == 3),
@@ -116,7 +116,7 @@ PROTEIN = frozenset([
     *_words("ACE NME NMA NHE NH2 CT1 CT2 CT3 NAC ACT1 FOR"),
 ])
 
-NUCLEIC = frozenset([
+NUCLEIC_RESIDUES = frozenset([
     *(sugar + base + end for sugar in ("", "D", "R") for base in "ACGTU" for end in ("", "3", "5", "N")
       if sugar + end),
     *_words("A C G T U I DI N DN ADE CYT GUA THY URA PSU 5MC 1MA 2MG 7MG H2U OMC OMG OHE"),
@@ -124,7 +124,7 @@ NUCLEIC = frozenset([
 
 _TAILS = _words("DL DM DP DS DO PO SO SD DA SA PL SL DX DG DE DN PA OS PV PP PM QM PS IP AP PH LP YO PY DD DH DT")
 
-LIPIDS = frozenset([
+LIPID_RESIDUES = frozenset([
     # phospholipids: two letters of the tails, then choline, ethanolamine, serine, acid, glycerol
     *(tail + head for tail in _TAILS for head in ("PC", "PE", "PS", "PA", "PG")),
     *(tail + "PI" + place for tail in ("SA", "DM", "PO", "PN", "PL", "PY")
@@ -140,7 +140,7 @@ LIPIDS = frozenset([
 ])  # fmt: skip
 
 #: Names of lipids truncated to the three columns of a PDB file; some of them also name small molecules.
-CUT_LIPIDS = frozenset(name[:3] for name in LIPIDS if len(name) == 4 and name[2] == "P")
+CUT_LIPIDS = frozenset(name[:3] for name in LIPID_RESIDUES if len(name) == 4 and name[2] == "P")
 
 
 def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
@@ -178,8 +178,8 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
 
 def with_ion_names(residue_names: NDArray[np.str_], atom_names: NDArray[np.str_]) -> NDArray[np.str_]:
     """Return residue names (N,) in which ions whose residue is only called ION have the name of their atom, as NA+."""
-    generic = np.flatnonzero(named(residue_names, ("ION", "IONS")))
-    generic = generic[named(atom_names[generic], IONS)]
+    generic = np.flatnonzero(in_table(residue_names, ("ION", "IONS")))
+    generic = generic[in_table(atom_names[generic], ION_RESIDUES)]
     if not len(generic):
         return residue_names
     result = residue_names.astype(f"<U{max(5, residue_names.dtype.itemsize // 4)}")
@@ -187,7 +187,7 @@ def with_ion_names(residue_names: NDArray[np.str_], atom_names: NDArray[np.str_]
     return result
 
 
-def named(names: NDArray[np.str_], table: Collection[str]) -> NDArray[np.bool_]:
+def in_table(names: NDArray[np.str_], table: Collection[str]) -> NDArray[np.bool_]:
     """Return a mask of the names (N,) that are in a table of upper-case names; case is ignored."""
     unique, inverse = unique_names(names)
     return np.array([name.upper() in table for name in unique.tolist()], bool)[inverse]

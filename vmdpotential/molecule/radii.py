@@ -15,20 +15,20 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, Message, UsageError, listed
+from vmdpotential.errors import InputError, Message, UsageError, listed_words
 from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDES, family
 from vmdpotential.molecule.close import close_pairs
-from vmdpotential.molecule.elements import fill
-from vmdpotential.molecule.names import WATERS, named, unique_names
+from vmdpotential.molecule.elements import fill_elements
+from vmdpotential.molecule.names import WATER_RESIDUES, in_table, unique_names
 from vmdpotential.molecule.structure import Floats, Structure
 
 log = logging.getLogger(__name__)
 
 #: Names of the sets.
-SETS = ("bondi", "mbondi2", "parse")
+RADII_SETS = ("bondi", "mbondi2", "parse")
 
 #: Values of the option `radii`.
-CHOICES = ("auto", *SETS)
+RADII_CHOICES = ("auto", *RADII_SETS)
 
 #: Largest distance, A, of lone pairs and virtual sites, which have no element, from their atom.
 _VIRTUAL = 1.0
@@ -66,7 +66,7 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     chosen : (N,) bool
         Mask of the atoms.
     name : str
-        One of :data:`SETS`, or ``auto`` for the structure's own radii, and if it lacks some, those of mbondi2.
+        One of :data:`RADII_SETS`, or ``auto`` for the structure's own radii, and if it lacks some, those of mbondi2.
 
     Raises
     ------
@@ -87,9 +87,9 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
             return _mbondi2(structure, chosen)
         # radii of a completed structure are those of a set, which the report on its preparation names
         return own[chosen], "of the file" if structure.origins is None else "of the prepared structure"
-    if name not in SETS:
-        raise UsageError("radii", f"choose one of {', '.join(CHOICES)}", value=name)
-    elements = fill(structure).elements
+    if name not in RADII_SETS:
+        raise UsageError("radii", f"choose one of {', '.join(RADII_CHOICES)}", value=name)
+    elements = fill_elements(structure).elements
     radii = _parse(structure, elements) if name == "parse" else _by_element(elements, BONDI)
     missing = np.flatnonzero(np.isnan(radii) & chosen)
     if len(missing):
@@ -106,7 +106,7 @@ def _mbondi2(structure: Structure, chosen: NDArray[np.bool_]) -> tuple[Floats, s
     """Return the radii (n,) of the chosen atoms by mbondi2, A, 0 for lone pairs and virtual sites; and their origin."""
     part = structure.take(chosen)
     radii, source = prepared_radii(part)
-    known = fill(part).elements != ""
+    known = fill_elements(part).elements != ""
     bare = np.flatnonzero(~known)
     if len(bare):
         pairs, _ = close_pairs(part.positions, _VIRTUAL, part.cell)
@@ -131,7 +131,7 @@ def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats,
     """
     import gemmi
 
-    elements = fill(structure).elements
+    elements = fill_elements(structure).elements
     source = name
     if name == "parse":
         radii = _parse(structure, elements)
@@ -139,7 +139,7 @@ def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats,
         if others.any():
             radii[others], other_source = prepared_radii(structure.take(others))
             residues = sorted(set(structure.residue_names[others].tolist()))
-            source += f", {other_source} for {listed(residues, 80)}"
+            source += f", {other_source} for {listed_words(residues, 80)}"
         return radii, source
     missing = sorted(set(np.unique(elements).tolist()) - BONDI.keys() - {""})
     radii = np.zeros(len(structure))
@@ -161,7 +161,7 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     """Return radii (N,) of the set PARSE, A; NaN for atoms in residues that it does not cover."""
     names, inverse = unique_names(structure.residue_names)
     families = [family(str(word).upper()) for word in names]
-    amino = np.array([name in (*AMINO_ACIDS, *_CAPS) or name in WATERS for name in families])[inverse]
+    amino = np.array([name in (*AMINO_ACIDS, *_CAPS) or name in WATER_RESIDUES for name in families])[inverse]
     nucleic = np.array([name in NUCLEOTIDES for name in families])[inverse]
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
@@ -182,7 +182,7 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
 def _set_on_nitrogen(structure: Structure, elements: NDArray[np.str_], radii: Floats) -> None:
     """Set the radii of hydrogens on nitrogen, or on its nearest image, to those of mbondi2."""
     # most hydrogens are those of water, and far from any nitrogen
-    rows = np.flatnonzero((elements == "N") | ((elements == "H") & ~named(structure.residue_names, WATERS)))
+    rows = np.flatnonzero((elements == "N") | ((elements == "H") & ~in_table(structure.residue_names, WATER_RESIDUES)))
     pairs, _ = close_pairs(structure.positions[rows], BOND, structure.cell)
     pairs = rows[pairs]
     pairs = pairs[(elements[pairs] == "H").sum(1) == 1]

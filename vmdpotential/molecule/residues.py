@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.molecule.elements import POLYMER
-from vmdpotential.molecule.names import IONS, WATERS, named, unique_names
+from vmdpotential.molecule.elements import POLYMER_RESIDUES
+from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES, in_table, unique_names
 from vmdpotential.molecule.structure import Floats, Integers, Names
 
 Mask = NDArray[np.bool_]
@@ -46,7 +46,7 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     changed[:1] = True
     first = np.flatnonzero(changed)
     run = np.cumsum(changed) - 1
-    splits = named(residue_names[first], WATERS | IONS.keys())
+    splits = in_table(residue_names[first], WATER_RESIDUES | ION_RESIDUES.keys())
     if unnumbered is not None:
         splits = splits | unnumbered[first]
     again = names == names[first][run]
@@ -55,7 +55,7 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     again &= splits[run]
     if positions is not None:
         ends = np.append(first, len(names))
-        several = np.where(named(residue_names[first[others]], POLYMER), 1, _SEVERAL)
+        several = np.where(in_table(residue_names[first[others]], POLYMER_RESIDUES), 1, _SEVERAL)
         for number, least in zip(others.tolist(), several.tolist(), strict=True):
             part = slice(ends[number], ends[number + 1])
             again[part] = _repeats(names[part], positions[part], least)

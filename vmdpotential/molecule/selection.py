@@ -10,12 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import UsageError, check_unmasked, listed, similar
+from vmdpotential.errors import UsageError, check_unmasked, listed_words, similar_hint
 from vmdpotential.molecule import language
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import CUT_LIPIDS, DUMMIES, IONS, LIPIDS, NUCLEIC, PROTEIN, WATERS, named, unique_names
+from vmdpotential.molecule.names import (
+    CUT_LIPIDS,
+    DUMMY_RESIDUES,
+    ION_RESIDUES,
+    LIPID_RESIDUES,
+    NUCLEIC_RESIDUES,
+    PROTEIN_RESIDUES,
+    WATER_RESIDUES,
+    in_table,
+    unique_names,
+)
 from vmdpotential.molecule.structure import Integers, Structure
-from vmdpotential.molecule.water import MASSLESS
+from vmdpotential.molecule.water import MASSLESS_SITES
 
 Mask = NDArray[np.bool_]
 
@@ -42,7 +52,7 @@ class ResolvedSelection(str):
 
 
 #: Residue names of the ions of common salts.
-_SALT = frozenset(name for name, ion in IONS.items()
+_SALT = frozenset(name for name, ion in ION_RESIDUES.items()
                   if ion.element in ("Li", "Na", "K", "Rb", "Cs", "F", "Cl", "Br", "I"))
 
 #: Type of a selection of atoms: text, indices or a mask (N,) of the structure's atoms, or an AtomGroup of MDAnalysis
@@ -65,7 +75,7 @@ def named_selection(selection: Selection) -> str:
 
 def _per_residue(structure: Structure, table: Collection[str]) -> Mask:
     """Return a mask (R,) of the residues whose name is in a table."""
-    return named(structure.residue_names[structure.residue_starts[:-1]], table)
+    return in_table(structure.residue_names[structure.residue_starts[:-1]], table)
 
 
 def _spread(structure: Structure, residues: Mask) -> Mask:
@@ -85,7 +95,7 @@ def is_oxygen(structure: Structure) -> Mask:
         first_letter_o = names.view(np.uint32).reshape(len(names), -1)[:, 0] == ord("O")
     blank = structure.elements == ""
     oxygen = (structure.elements == "O") | (blank & first_letter_o)
-    return np.asarray(oxygen & ~named(structure.atom_names, MASSLESS), bool)
+    return np.asarray(oxygen & ~in_table(structure.atom_names, MASSLESS_SITES), bool)
 
 
 def is_water(structure: Structure) -> Mask:
@@ -93,7 +103,7 @@ def is_water(structure: Structure) -> Mask:
 
     All sites are included, also the massless ones of 4- and 5-site models.
     """
-    residues = _per_residue(structure, WATERS)
+    residues = _per_residue(structure, WATER_RESIDUES)
     if residues.any():
         starts = structure.residue_starts[:-1]
         residues &= np.add.reduceat(is_oxygen(structure), starts, dtype=np.int64) > 0
@@ -108,23 +118,23 @@ def is_solvated(structure: Structure) -> bool:
 def is_ion(structure: Structure) -> Mask:
     """Return a mask (N,) of the monatomic ions: residues of one atom with an ion's name."""
     single = np.diff(structure.residue_starts) == 1
-    return _spread(structure, single & _per_residue(structure, IONS))
+    return _spread(structure, single & _per_residue(structure, ION_RESIDUES))
 
 
 def is_salt(structure: Structure) -> Mask:
     """Return a mask (N,) of the ions of alkali metals and halogens, which molecules rarely bind specifically."""
-    return is_ion(structure) & named(structure.residue_names, _SALT)
+    return is_ion(structure) & in_table(structure.residue_names, _SALT)
 
 
 def is_protein(structure: Structure) -> Mask:
     """Return a mask (N,) of the atoms of amino acids and of the caps of protein chains."""
-    return _spread(structure, _per_residue(structure, PROTEIN))
+    return _spread(structure, _per_residue(structure, PROTEIN_RESIDUES))
 
 
 def is_nucleic(structure: Structure) -> Mask:
     """Return a mask (N,) of the atoms of nucleotides; a residue of one atom is none."""
     several = np.diff(structure.residue_starts) > 1
-    return _spread(structure, several & _per_residue(structure, NUCLEIC))
+    return _spread(structure, several & _per_residue(structure, NUCLEIC_RESIDUES))
 
 
 def is_lipid(structure: Structure) -> Mask:
@@ -133,15 +143,15 @@ def is_lipid(structure: Structure) -> Mask:
     A name truncated to three letters (POP for POPC) counts if the residue has at least 30 atoms.
     """
     lengths = np.diff(structure.residue_starts)
-    whole = (lengths > 1) & _per_residue(structure, LIPIDS)
+    whole = (lengths > 1) & _per_residue(structure, LIPID_RESIDUES)
     cut = (lengths >= 30) & _per_residue(structure, CUT_LIPIDS)
     return _spread(structure, whole | cut)
 
 
 #: Words that select kinds of residues.
-WORDS: dict[str, Callable[[Structure], Mask]] = {
+SELECTION_WORDS: dict[str, Callable[[Structure], Mask]] = {
     "all": lambda structure: np.ones(len(structure), bool),
-    "solute": lambda structure: ~is_water(structure) & ~_spread(structure, _per_residue(structure, DUMMIES)),
+    "solute": lambda structure: ~is_water(structure) & ~_spread(structure, _per_residue(structure, DUMMY_RESIDUES)),
     "protein": is_protein,
     "nucleic": is_nucleic,
     "lipid": is_lipid,
@@ -248,8 +258,8 @@ def _by_rows(structure: Structure, picked: ResolvedSelection, parameter: str) ->
 
 def _by_text(structure: Structure, text: str) -> Mask:
     word = text.lower()
-    if word in WORDS:
-        return WORDS[word](structure)
+    if word in SELECTION_WORDS:
+        return SELECTION_WORDS[word](structure)
     group = _whole_group(structure, text)
     if group is not None:
         mask = np.zeros(len(structure), bool)
@@ -258,7 +268,7 @@ def _by_text(structure: Structure, text: str) -> Mask:
     if text in language.KEYWORDS and text in structure.chain_ids:
         raise ValueError(f"is a chain and a word of MDAnalysis' language; write '//{text}' or '{text} and all'")
     if text in language.KEYWORDS or (len(text.split()) > 1 and not text.startswith("/")):
-        return language.evaluate(structure, text, WORDS)
+        return language.evaluate(structure, text, SELECTION_WORDS)
     return _by_cid(structure, text)
 
 
@@ -286,12 +296,12 @@ def _hint(structure: Structure, text: str) -> str:
         return f" (chain '{text}' does not exist; the residue name is written '({text})')"
     if text in structure.groups:
         return f" (chain '{text}' does not exist; the index group is written 'group {text}')"
-    if text.strip("()").lower() in WORDS:
+    if text.strip("()").lower() in SELECTION_WORDS:
         return f" (there is no residue '{text}'; without parentheses it is a word)"
-    return f"{similar(text, (*WORDS, *language.KEYWORDS))}; {present(structure)}"
+    return f"{similar_hint(text, (*SELECTION_WORDS, *language.KEYWORDS))}; {names_present(structure)}"
 
 
-def present(structure: Structure) -> str:
+def names_present(structure: Structure) -> str:
     """Return the names of a structure's residues and chains, the most frequent first, for messages."""
     starts = structure.residue_starts[:-1]
     parts = []
@@ -299,7 +309,7 @@ def present(structure: Structure) -> str:
         counts = Counter(values.tolist())
         counts.pop("", None)
         if counts:
-            parts.append(f"{what} present: {listed((name for name, _ in counts.most_common()), 60)}")
+            parts.append(f"{what} present: {listed_words((name for name, _ in counts.most_common()), 60)}")
     return "; ".join(parts) or "the structure has no residue names"
 
 

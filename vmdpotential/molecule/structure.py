@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.errors import InputError, UsageError, check_unmasked, listed
+from vmdpotential.errors import InputError, UsageError, check_unmasked, listed_words
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded
 
@@ -422,7 +422,7 @@ class Structure:
     def group(self, name: str) -> Integers:
         """Return the atom indices (K,) of a group of the index file; raise ValueError if no group has this name."""
         if name not in self.groups:
-            known = listed(self.groups, 200) or "there is no index file"
+            known = listed_words(self.groups, 200) or "there is no index file"
             raise ValueError(f"there is no index group '{name}' ({known})")
         return self.groups[name]
 

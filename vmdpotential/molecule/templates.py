@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from vmdpotential.errors import InputError
 from vmdpotential.molecule.atomnames import common_names, family
-from vmdpotential.molecule.names import WATERS
+from vmdpotential.molecule.names import WATER_RESIDUES
 
 FORCE_FIELDS = ("charmm36", "amber14")
 
@@ -29,11 +29,11 @@ class Template(NamedTuple):
     common: dict[str, float] | None
 
 
-class Match(NamedTuple):
+class TemplateMatch(NamedTuple):
     """The template of a residue and its charges (e) in the order of the residue's atoms.
 
     `own_names` means that the residue's atoms have the names of the force field. `file` is the name of the user's file
-    that the charges are from, empty for a force field; likewise in :class:`Miss`.
+    that the charges are from, empty for a force field; likewise in :class:`TemplateMiss`.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Match(NamedTuple):
     file: str = ""
 
 
-class Miss(NamedTuple):
+class TemplateMiss(NamedTuple):
     """Atoms that the most similar template does not have, and its atoms that the residue lacks; or another reason."""
 
     extra: tuple[str, ...]
@@ -122,7 +122,7 @@ class Library:
         """
         name = residue_name.upper()
         result = self._families.get(family(name), [])
-        if not result and len(name) == 3 and name not in WATERS:
+        if not result and len(name) == 3 and name not in WATER_RESIDUES:
             result = [long for long in self.residues if len(long) > 3 and long.startswith(name)]
         # the template with exactly this name comes first, then its other variants
         return sorted(result, key=lambda template: template != name)
@@ -167,7 +167,8 @@ class Library:
             if len(set().union(*added)) == sum(map(len, added)):  # NTER and CT3 both have an atom HT1
                 yield names
 
-    def match(self, residue_name: str, atom_names: Sequence[str], disulfide: bool = False) -> Match | Miss:
+    def match(self, residue_name: str, atom_names: Sequence[str],
+              disulfide: bool = False) -> TemplateMatch | TemplateMiss:
         """Return the template with exactly these atoms.
 
         Parameters
@@ -184,30 +185,31 @@ class Library:
             The first template with these atoms, or the differences from the most similar one.
         """
         if len(set(atom_names)) < len(atom_names):
-            return Miss(tuple(name for name in dict.fromkeys(atom_names) if list(atom_names).count(name) > 1), ())
+            return TemplateMiss(tuple(name for name in dict.fromkeys(atom_names) if list(atom_names).count(name) > 1),
+                                ())
         names = common_names(atom_names, family(residue_name))
         raw_set, common_set = frozenset(atom_names), frozenset(names or ())
-        nearest: tuple[int, Miss] | None = None
+        nearest: tuple[int, TemplateMiss] | None = None
         for name in self.candidates(residue_name):
             for template in self.templates(name):
                 if "SG" in raw_set and not _sulphur_fits(template, name, disulfide):
                     continue
                 if template.charges.keys() == raw_set:
-                    return Match(template.label, tuple(template.charges[atom] for atom in atom_names), True)
+                    return TemplateMatch(template.label, tuple(template.charges[atom] for atom in atom_names), True)
                 if names is None or template.common is None:
                     continue
                 if template.common.keys() == common_set:
-                    return Match(template.label, tuple(template.common[atom] for atom in names))
+                    return TemplateMatch(template.label, tuple(template.common[atom] for atom in names))
                 lacking = tuple(atom for atom in template.common if atom not in common_set)
                 extra = tuple(
                     atom for atom, common in zip(atom_names, names, strict=True) if common not in template.common
                 )
                 distance = len(extra) + len(lacking)
                 if nearest is None or distance < nearest[0]:
-                    nearest = distance, Miss(extra, lacking)
+                    nearest = distance, TemplateMiss(extra, lacking)
         # if most atoms are unknown, it is another molecule with the same name
         if nearest is None or 2 * len(nearest[1].extra) > len(atom_names):
-            return Miss(tuple(atom_names), ())
+            return TemplateMiss(tuple(atom_names), ())
         return nearest[1]
 
 
@@ -220,6 +222,6 @@ def _sulphur_fits(template: Template, name: str, disulfide: bool) -> bool:
 
 
 @cache
-def library(force_field: str) -> Library:
+def template_library(force_field: str) -> Library:
     """Return the templates of a force field, which are read only once."""
     return Library(force_field)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from vmdpotential.errors import ChargeError
-from vmdpotential.molecule.templates import Match, Miss
+from vmdpotential.molecule.templates import TemplateMatch, TemplateMiss
 
 
 @dataclass(frozen=True)
-class Molecule:
+class MoleculeOfFile:
     """Atoms and bonds of a molecule in a file (SDF, MOL2).
 
     Parameters
@@ -52,7 +52,7 @@ class ResidueCharges:
     charges: dict[str, float]
     source: str
     short: str = ""
-    molecule: Molecule | None = None
+    molecule: MoleculeOfFile | None = None
 
 
 @dataclass
@@ -91,7 +91,7 @@ class UserCharges:
     def __bool__(self) -> bool:
         return bool(self.residues)
 
-    def match(self, residue_name: str, atom_names: Sequence[str], count: int) -> Match | Miss | None:
+    def match(self, residue_name: str, atom_names: Sequence[str], count: int) -> TemplateMatch | TemplateMiss | None:
         """Return the charges of `count` equal residues, or how their atoms differ; None for an unknown residue."""
         forms = self._forms.get(residue_name.upper())
         if forms is None:
@@ -104,10 +104,10 @@ class UserCharges:
             residue = self.residues[forms[nearest]]
             lacking = tuple(name for name in residue.charges if name.upper() not in names)
             extra = tuple(name for name in atom_names if name.upper() not in nearest or name.upper() in twice)
-            return Miss(extra, lacking, file=residue.source)
+            return TemplateMiss(extra, lacking, file=residue.source)
         self.used[result] += count
         charges = {name.upper(): charge for name, charge in self.residues[result].charges.items()}
-        return Match(residue_name, tuple(charges[name] for name in names), file=self.residues[result].source)
+        return TemplateMatch(residue_name, tuple(charges[name] for name in names), file=self.residues[result].source)
 
     def described(self) -> list[str]:
         """Return a line for each form that was used: its file, number of residues and net charge."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vmdpotential.molecule.structure import Integers, Structure
-from vmdpotential.molecule.templates import Miss
+from vmdpotential.molecule.templates import TemplateMiss
 
 
 class WaterModel(NamedTuple):
@@ -47,12 +47,12 @@ MODELS = {
     "opc": WaterModel(0.0, 0.679142, -1.358284, 0.1594),
 }
 #: Names of the models as in the literature.
-LABELS = {
+WATER_LABELS = {
     "tip3p": "TIP3P", "spc": "SPC", "spce": "SPC/E", "opc3": "OPC3", "tip4p": "TIP4P", "tip4pew": "TIP4P-Ew",
     "tip4p2005": "TIP4P/2005", "tip4pfb": "TIP4P-FB", "opc": "OPC",
 }
 #: Values of the option `water`.
-CHOICES = ("auto", *MODELS)
+WATER_CHOICES = ("auto", *MODELS)
 
 #: Possible models by residue name; other names of waters may be of any model.
 _NAMED = {name: models.split() for models, names in {
@@ -65,7 +65,7 @@ _REFUSED = {
     "TIP2": "two sites",
 }
 #: Names of massless sites.
-MASSLESS = frozenset(
+MASSLESS_SITES = frozenset(
     ["MW4", "EPW", "OM", "LP1W", "LP2W", *(stem + n for stem in ("M", "MW", "EP", "LP", "L") for n in ("", "1", "2"))]
 )
 
@@ -80,7 +80,7 @@ class IdentifiedWater(NamedTuple):
 
 def roles(atom_names: Sequence[str]) -> list[str]:
     """Return the role of each site of a water: O, H or M (a massless site), or another first letter of its name."""
-    return ["M" if name in MASSLESS else name.lstrip("0123456789")[:1] for name in atom_names]
+    return ["M" if name in MASSLESS_SITES else name.lstrip("0123456789")[:1] for name in atom_names]
 
 
 def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[str]) -> float | None:
@@ -105,7 +105,7 @@ def site_distance(structure: Structure, starts: Integers, atom_names: Sequence[s
 
 def find_water(
     residue_name: str, atom_names: Sequence[str], count: int = 1, distance: float | None = None, model: str = "auto"
-) -> IdentifiedWater | Miss:
+) -> IdentifiedWater | TemplateMiss:
     """Return the model that a water's name, sites and geometry indicate, or the requested one.
 
     Parameters
@@ -117,7 +117,7 @@ def find_water(
     distance : float, optional
         Distance of the massless site from the oxygen, A.
     model : str
-        One of :data:`CHOICES`.
+        One of :data:`WATER_CHOICES`.
 
     Returns
     -------
@@ -126,26 +126,27 @@ def find_water(
     """
     kinds, name = roles(atom_names), residue_name.upper()
     if name in _REFUSED or len(kinds) > 4:
-        return Miss((), (), f"{residue_name} waters have {_REFUSED.get(name, 'more than four sites')}")
+        return TemplateMiss((), (), f"{residue_name} waters have {_REFUSED.get(name, 'more than four sites')}")
     extra = tuple(atom for atom, kind in zip(atom_names, kinds, strict=True) if kind not in ("O", "H", "M"))
     lacking = ("O",) * (1 - kinds.count("O")) + ("H",) * (2 - kinds.count("H"))
     if extra or lacking or kinds.count("O") > 1 or kinds.count("H") > 2:
-        return Miss(extra or (() if lacking else tuple(atom_names)), lacking)
+        return TemplateMiss(extra or (() if lacking else tuple(atom_names)), lacking)
     if model != "auto":
         evidence = "as asked"
         if MODELS[model].sites != len(kinds):
-            return Miss((), (), f"{residue_name} waters have {len(kinds)} sites, and {LABELS[model]} has "
+            return TemplateMiss((), (), f"{residue_name} waters have {len(kinds)} sites, and {WATER_LABELS[model]} has "
                                 f"{MODELS[model].sites}")
     else:
         candidates = _NAMED.get(name, [])
         if candidates and MODELS[candidates[0]].sites != len(kinds):
             massless = "lack their massless site" if len(kinds) == 3 else "have a massless site"
-            return Miss((), (), f"{residue_name} waters {massless}, and {LABELS[candidates[0]]} has "
+            return TemplateMiss((), (), f"{residue_name} waters {massless}, and {WATER_LABELS[candidates[0]]} has "
                                 f"{MODELS[candidates[0]].sites} sites")
         model, evidence = _choose(candidates, len(kinds), count, distance)
         if not model:
-            return Miss((), (), f"{residue_name} waters have their massless site {distance:.4f} A from the oxygen, "
-                                f"and {LABELS[candidates[0]]} has it at {MODELS[candidates[0]].distance:g} A")
+            return TemplateMiss((), (),
+                                f"{residue_name} waters have their massless site {distance:.4f} A from the oxygen, "
+                                f"and {WATER_LABELS[candidates[0]]} has it at {MODELS[candidates[0]].distance:g} A")
     chosen = MODELS[model]
     charge = {"O": chosen.oxygen, "H": chosen.hydrogen, "M": chosen.site}
     return IdentifiedWater(model, tuple(charge[kind] for kind in kinds), evidence)

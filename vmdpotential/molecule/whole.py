@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.close import close_pairs
 from vmdpotential.molecule.elements import guess_all
-from vmdpotential.molecule.names import WATERS, named
+from vmdpotential.molecule.names import WATER_RESIDUES, in_table
 from vmdpotential.molecule.structure import Structure
 
 KERNELS = KernelFile(Path(__file__).with_name("tree.cu"))
@@ -27,7 +27,7 @@ BOND = 2.2
 
 
 @dataclass(frozen=True, eq=False)
-class Molecules:
+class MoleculeTrees:
     """Spanning trees of molecules, in depth-first order.
 
     The descendants of every atom are consecutive in this order, so that a shift of an atom and all of its descendants
@@ -54,7 +54,7 @@ class Molecules:
     by: str
 
     @classmethod
-    def of(cls, structure: Structure, among: ArrayLike | None = None) -> Molecules:
+    def of(cls, structure: Structure, among: ArrayLike | None = None) -> MoleculeTrees:
         """Return the molecules of a structure, or only those with at least one atom of the mask `among` (N,).
 
         An atom without bonds is connected to its neighbours in the file that are of its residue. Residues without bonds
@@ -87,7 +87,8 @@ class Molecules:
         place[order] = np.arange(len(order))
         above = place[parent[order[1:]]]  # parents of all nodes but the root, in breadth-first order: never decreasing
         sizes, new = np.ones(len(order), np.int64), np.zeros(len(order), np.int64)
-        launch(KERNELS["order_depth_first"], 1, "molecules", parents=above.astype(np.int64), sizes=sizes, places=new,
+        launch_kernel(KERNELS["order_depth_first"], 1, "molecules", parents=above.astype(np.int64), sizes=sizes,
+                      places=new,
                next=np.empty_like(sizes), nodes=len(sizes))
         atoms, parents, ends = (np.empty(len(order) - 1, np.int64) for _ in range(3))
         at = new[1:] - 1
@@ -128,7 +129,7 @@ def whole_molecules(structure: Structure) -> Structure:
     """Return a structure whose molecules are not split by its periodic cell; the same one if they are not."""
     if structure.cell is None or not structure.cell.whole:
         return structure
-    molecules = Molecules.of(structure)
+    molecules = MoleculeTrees.of(structure)
     before = structure.positions[molecules.atoms]
     after = molecules.whole(before, structure.cell)
     if after is before:
@@ -148,7 +149,7 @@ def _links(structure: Structure) -> Integers:
     within = np.flatnonzero(same & (alone[1:] | alone[:-1]))
     # residues of several atoms; monatomic ions and waters are no parts of larger molecules
     several = np.append(False, same) | np.append(same, False)
-    rows = np.flatnonzero(several & alone & ~named(structure.residue_names, WATERS))
+    rows = np.flatnonzero(several & alone & ~in_table(structure.residue_names, WATER_RESIDUES))
     rows = rows[~np.isin(_elements(structure, rows), ["H", "D", ""])]
     between, _ = close_pairs(structure.positions[rows], BOND, structure.cell)
     between = rows[between]
@@ -168,7 +169,7 @@ def _elements(structure: Structure, rows: Integers) -> NDArray[np.str_]:
 
 
 @dataclass(frozen=True, eq=False)
-class Complex:
+class WholeComplex:
     """Function that makes molecules of a periodic cell whole, and moves them into contact with the largest of them.
 
     Molecules in contact are moved together, as one body. A body without an image in contact with the largest one is
@@ -180,10 +181,10 @@ class Complex:
         The molecules to move.
     """
 
-    molecules: Molecules
+    molecules: MoleculeTrees
 
     @classmethod
-    def of(cls, structure: Structure, among: ArrayLike, frames: bool = False) -> Complex | None:
+    def of(cls, structure: Structure, among: ArrayLike, frames: bool = False) -> WholeComplex | None:
         """Return the complex of the molecules with at least one atom of the mask `among` (N,).
 
         None if there are no periodic images: for a crystal's asymmetric unit, and for a structure without a cell,
@@ -191,7 +192,7 @@ class Complex:
         """
         if not frames if structure.cell is None else not structure.cell.whole:
             return None
-        return cls(Molecules.of(structure, among))
+        return cls(MoleculeTrees.of(structure, among))
 
     def __call__(self, positions: Floats, cell: Cell | None) -> Floats:
         """Return positions (N, 3), A, of whole molecules in contact; the same array if nothing has to move."""

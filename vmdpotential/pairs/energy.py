@@ -28,7 +28,7 @@ from vmdpotential.maps import check_tolerance
 from vmdpotential.methods import Method, Plan, Request
 from vmdpotential.methods.accuracy import choose_rows
 from vmdpotential.methods.choice import plan_fastest
-from vmdpotential.methods.points import FIRST_ERROR, relative, request_at
+from vmdpotential.methods.points import FIRST_ERROR, request_at, rms_ratio
 from vmdpotential.methods.reference import exact_values
 from vmdpotential.methods.refinement import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell, same_cell
@@ -40,8 +40,8 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.all_pairs import sum_coulomb
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, pair_potential
-from vmdpotential.parameters import changed, takes_fields
-from vmdpotential.results import Columns, Tabular
+from vmdpotential.parameters import change_options, takes_fields
+from vmdpotential.results import TableColumns, Tabular
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ class Energies(Tabular):
         sums = f"{self.coulomb.sum():.4f} Coulomb and {self.lennard_jones.sum():.4f} Lennard-Jones kcal/mol"
         return f"Energies({len(self.atoms)} atoms, {sums}{'' if self.forces is None else ', with forces'})"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return the columns of a table with a row for each atom; energies are in kcal/mol."""
         return {"atom": self.atoms, "coulomb": self.coulomb, "lennard_jones": self.lennard_jones, "total": self.total}
 
@@ -127,7 +127,8 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     """
     structure = assign_charges(structure)
     first, second = select(structure, a, "a"), select(structure, b, "b")
-    between = Between(structure, nonbonded, first, second, changed(EnergyOptions, options, keywords))
+    between = InteractionEnergyPlan(structure, nonbonded, first, second,
+                                    change_options(EnergyOptions, options, keywords))
     return between.run(structure.positions, structure.cell)
 
 
@@ -138,7 +139,7 @@ def by_residue(structure: Structure, atoms: Integers, values: Floats) -> tuple[I
     return result, np.add.reduceat(values, first, axis=0)
 
 
-class Between:
+class InteractionEnergyPlan:
     """Energies between two selections, planned once and run for every frame.
 
     Parameters are those of :func:`interaction_energy`, and `forces`, whether to compute forces too.
@@ -241,9 +242,9 @@ class Between:
         exact = exact + np.where(self.in_b[self.atoms[rows]], q * (self._field.self_potential - own), 0.0)
         half = 0.5 if len(self.both) == len(self.others) else 1.0  # share of a pair's energy if both atoms have rows
         weight = np.where(self.in_b[self.atoms[rows]], half, 1.0)
-        self.error = relative(weight * q * (potential[rows] - exact), result.coulomb)
+        self.error = rms_ratio(weight * q * (potential[rows] - exact), result.coulomb)
         if result.forces is not None and field is not None and slope is not None:
-            self.error_forces = relative(q[:, None] * (field[:, rows] - slope).T, result.forces)
+            self.error_forces = rms_ratio(q[:, None] * (field[:, rows] - slope).T, result.forces)
         return max(self.error, self.error_forces or 0.0)
 
     def _run(self, positions: Floats, cell: Cell | None) -> Energies:

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.interactions import Bound, coulomb, distance_dependent, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES, GEOMETRIC, LORENTZ_BERTHELOT, TABLE, PairPotential, Rule, Term
+from vmdpotential.interactions.pairs import (
+    CHARGES_RULE,
+    GEOMETRIC_RULE,
+    LORENTZ_BERTHELOT,
+    TABLE_RULE,
+    CombinationRule,
+    PairPotential,
+    PairTerm,
+)
 from vmdpotential.molecule.nonbonded import Nonbonded
 
 Floats = NDArray[np.float64]
@@ -58,23 +66,23 @@ ELECTROSTATICS = {
 }
 
 
-def pair_potential(electric: Bound, cutoff: float, rule: Rule) -> PairPotential:
+def pair_potential(electric: Bound, cutoff: float, rule: CombinationRule) -> PairPotential:
     """Return the potential of the pairs within the cutoff (A): Coulomb, if it ends there, and Lennard-Jones."""
-    dispersion_term = Term("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), rule)
-    coulomb_terms = () if electric.cutoff is None else (Term("coulomb", electric, CHARGES),)
+    dispersion_term = PairTerm("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff), rule)
+    coulomb_terms = () if electric.cutoff is None else (PairTerm("coulomb", electric, CHARGES_RULE),)
     return PairPotential((*coulomb_terms, dispersion_term))
 
 
-def lennard_jones_rule(nonbonded: Nonbonded) -> tuple[Rule, dict[str, Floats]]:
+def lennard_jones_rule(nonbonded: Nonbonded) -> tuple[CombinationRule, dict[str, Floats]]:
     """Return the combination rule of the Lennard-Jones parameters, and the parameters of each atom for it."""
     types = nonbonded.types
     if nonbonded.rule == "geometric":
-        return GEOMETRIC, {"root_a6": np.sqrt(6 * np.diagonal(nonbonded.c6))[types],
+        return GEOMETRIC_RULE, {"root_a6": np.sqrt(6 * np.diagonal(nonbonded.c6))[types],
                            "root_a12": np.sqrt(12 * np.diagonal(nonbonded.c12))[types]}
     if nonbonded.rule == "lorentz-berthelot":
         return LORENTZ_BERTHELOT, {"half_rmin": (2 ** (1 / 6) / 2 * nonbonded.sigma)[types],
                                    "root_depth": np.sqrt(12 * nonbonded.epsilon)[types]}
-    return TABLE, {}
+    return TABLE_RULE, {}
 
 
 def lennard_jones_energy(c6: Floats, c12: Floats, r: Floats) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, Message, TaskError, UsageError, many
+from vmdpotential.errors import InputError, Message, TaskError, UsageError, count_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.distances import count_distances
 
@@ -51,7 +51,7 @@ class Distribution:
     frames: int
 
     def __repr__(self) -> str:
-        return f"Distribution({len(self.g)} bins to {self.edges[-1]:g} A, {many(self.frames, 'frame')})"
+        return f"Distribution({len(self.g)} bins to {self.edges[-1]:g} A, {count_of(self.frames, 'frame')})"
 
     @property
     def r(self) -> Floats:

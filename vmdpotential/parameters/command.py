@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from vmdpotential.errors import Message, TaskError, UsageError, VmdpotentialError, shortened, similar
+from vmdpotential.errors import Message, TaskError, UsageError, VmdpotentialError, shorten_text, similar_hint
 from vmdpotential.parameters.option import Parameter, by_own_names, groups_of, parameters_of
 from vmdpotential.parameters.report import Report
 
@@ -89,7 +89,7 @@ class Command:
         values = by_own_names(self.parameters, values)
         for name in values:
             if name not in known:
-                raise UsageError(name, f"{self.name} has no such parameter{similar(name, known)}; it has "
+                raise UsageError(name, f"{self.name} has no such parameter{similar_hint(name, known)}; it has "
                                  f"{', '.join(known)}")
         missing = [p.name for p in self.parameters if p.required and p.name not in values]
         if missing:
@@ -97,7 +97,7 @@ class Command:
         values = {name: known[name].convert(value) for name, value in values.items()}
         token = _reading.set(tuple(self._files(values, written=False)))
         try:
-            with setting(values), self._named_errors():
+            with options_set(values), self._named_errors():
                 return self.function(**self._arguments(values))
         finally:
             _reading.reset(token)
@@ -114,7 +114,7 @@ class Command:
             if package == "vmdpotential":
                 raise
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise TaskError(f"the command {self.name} of the package {package} failed ({shortened(reason, 200)})",
+            raise TaskError(f"the command {self.name} of the package {package} failed ({shorten_text(reason, 200)})",
                             f"report it to the authors of {package}") from error
 
     def _arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ _set_options: ContextVar[set[str] | None] = ContextVar("set_options", default=No
 
 
 @contextmanager
-def setting(names: Iterable[str]) -> Iterator[None]:
+def options_set(names: Iterable[str]) -> Iterator[None]:
     """Run a task of which these options were set; within another task, those of that one count."""
     if _set_options.get() is not None:
         yield
@@ -188,7 +188,7 @@ _returning: ContextVar[bool] = ContextVar("returning", default=False)
 
 
 @contextmanager
-def returning() -> Iterator[None]:
+def returning_results() -> Iterator[None]:
     """Run commands for a program that uses their results, and needs no files."""
     token = _returning.set(True)
     try:
@@ -214,6 +214,6 @@ def check_output(output: Path | None, source: object, what: str, example: str) -
         raise UsageError("output", f"a file is needed for the {what}", f"such as {{output {example}}}")
 
 
-def reading() -> tuple[Path, ...]:
+def files_read() -> tuple[Path, ...]:
     """Return the files that the current command reads, which it must not write to."""
     return _reading.get()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
-from vmdpotential.errors import InputError, UsageError, similar
+from vmdpotential.errors import InputError, UsageError, similar_hint
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Parameter:
             self._check_limits(value)
         allowed = option.allowed()
         if allowed and not isinstance(value, self.objects) and value not in allowed:
-            raise UsageError(self.name, f"is unknown{similar(str(value), allowed)}",
+            raise UsageError(self.name, f"is unknown{similar_hint(str(value), allowed)}",
                              f"choose one of {', '.join(option.shown())}", value=str(value))
         return value
 
@@ -221,7 +221,7 @@ class Parameter:
             raise UsageError(self.name, f"must be at most {option.high:g}{unit}", value=f"{value:g}")
 
 
-def items(text: str, mark: str, form: str) -> dict[str, str]:
+def parse_items(text: str, mark: str, form: str) -> dict[str, str]:
     """Return ``{name: rest}`` of a text such as ``SOD=11,CLA=2``.
 
     `mark` separates name and rest, and `form` describes the syntax in errors.
@@ -305,7 +305,7 @@ Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def changed(kind: type[Options], options: Options | None, keywords: Mapping[str, Any]) -> Options:
+def change_options(kind: type[Options], options: Options | None, keywords: Mapping[str, Any]) -> Options:
     """Return options, by default those of their dataclass, changed by keywords: names of fields, or their aliases.
 
     Raises
@@ -320,7 +320,7 @@ def changed(kind: type[Options], options: Options | None, keywords: Mapping[str,
     if not keywords.keys() <= names:
         keywords = by_own_names(fields_of(kind), keywords)
         for name in keywords.keys() - names:
-            raise UsageError(name, f"there is no such option{similar(name, names)}")
+            raise UsageError(name, f"there is no such option{similar_hint(name, names)}")
     return replace(result, **keywords) if keywords else result  # type: ignore[type-var]
 
 
@@ -377,14 +377,14 @@ def takes_aliases(kind: Any) -> Callable[[Function], Function]:
             if not keywords.keys() <= names:
                 keywords = by_own_names(fields_of(kind), keywords)
                 for name in keywords.keys() - names:
-                    raise UsageError(name, f"there is no such option{similar(name, names)}")
+                    raise UsageError(name, f"there is no such option{similar_hint(name, names)}")
             return function(*values, **keywords)
 
         return with_aliases  # type: ignore[return-value]
     return decorate
 
 
-class Without(frozenset[str]):
+class WithoutFields(frozenset[str]):
     """Fields that a command does not have, of a dataclass of options: ``Annotated[Source, Without("charges")]``."""
 
     def __new__(cls, *names: str) -> Self:
@@ -421,7 +421,7 @@ def groups_of(function: Callable[..., Any]) -> list[Group]:
         kind, *more = get_args(hints[name]) if get_origin(hints.get(name)) is Annotated else (hints.get(name),)
         if is_dataclass(kind):
             default = None if parameter.default is parameter.empty else parameter.default
-            result.append(Group(name, kind, default, *(item for item in more if isinstance(item, Without))))
+            result.append(Group(name, kind, default, *(item for item in more if isinstance(item, WithoutFields))))
     return result
 
 
@@ -454,7 +454,7 @@ def fields_of(kind: Any) -> list[Parameter]:
     return [replace(p, name=p.argument) for p in _fields(Group("", kind, None))]
 
 
-def documented(kind: Kind) -> Kind:
+def document_options(kind: Kind) -> Kind:
     """Complete the docstring of a dataclass of options: an entry ``**keywords`` is replaced by those of its fields."""
     if kind.__doc__:
         kind.__doc__ = with_entries(kind.__doc__, fields_of(kind))

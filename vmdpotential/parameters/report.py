@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReportRows:
     """Lines of a report for the items of a list; a short report has only the most important ones.
 
     Parameters
@@ -38,7 +38,7 @@ class Rows:
             yield f"  ... and {len(self.order) - len(chosen)} {self.rest}"
 
 
-def written_out(text: Iterable[str | Rows], full: bool = False) -> list[str]:
+def written_out(text: Iterable[str | ReportRows], full: bool = False) -> list[str]:
     """Return the lines of a report, in the short or in the full form."""
     return [line for item in text for line in ([item] if isinstance(item, str) else item.lines(full))]
 
@@ -56,7 +56,7 @@ class Report:
         Python objects for viewers and notebooks (``grid``, ``structure``, ``placement``, ``figure``).
     """
 
-    def __init__(self, lines: Sequence[str | Rows], data: Mapping[str, Any],
+    def __init__(self, lines: Sequence[str | ReportRows], data: Mapping[str, Any],
                  objects: Mapping[str, Any] | None = None) -> None:
         self._parts = lines, data, objects or {}
 

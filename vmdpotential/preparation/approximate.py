@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import TaskError, listed
-from vmdpotential.molecule.gasteiger import gasteiger
-from vmdpotential.molecule.names import IONS
+from vmdpotential.errors import TaskError, listed_words
+from vmdpotential.molecule.gasteiger import gasteiger_charges
+from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.preparation.assemble import Assembly
-from vmdpotential.preparation.components import component
-from vmdpotential.preparation.draft import METALS
-from vmdpotential.preparation.states import CLUSTERS
+from vmdpotential.preparation.components import find_component
+from vmdpotential.preparation.draft import METAL_ELEMENTS
+from vmdpotential.preparation.states import METAL_CLUSTERS
 
 #: Usual charges of metals in molecules, e.
 _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,
@@ -22,13 +22,13 @@ _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca
               **dict.fromkeys(("La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu"), 3)}
 
 
-def approximate(assembly: Assembly, untyped: NDArray[np.bool_], others: Floats) -> Floats:
+def approximate_charges(assembly: Assembly, untyped: NDArray[np.bool_], others: Floats) -> Floats:
     """Return charges (N,), e, with approximate ones for atoms without a template; NaN where this is impossible.
 
     The net charge of every molecule is its formal charge, also if a part of it has charges of templates: the difference
     is spread evenly over the atoms without a template. A metal in a molecule has its usual charge, which is balanced by
     the other atoms bonded to it; an ion of a metal has its formal charge. The net charge of a cluster of metals is that
-    of :data:`~vmdpotential.preparation.states.CLUSTERS`, or the one that the dictionary states.
+    of :data:`~vmdpotential.preparation.states.METAL_CLUSTERS`, or the one that the dictionary states.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def approximate(assembly: Assembly, untyped: NDArray[np.bool_], others: Floats) 
         For a cluster of metals whose net charge is not known.
     """
     structure = assembly.structure
-    metal = np.isin(structure.elements, list(METALS))
+    metal = np.isin(structure.elements, list(METAL_ELEMENTS))
     formal = assembly.formal.astype(np.float64)
     alone = np.flatnonzero(untyped & metal & (np.bincount(assembly.residue)[assembly.residue] == 1))
     for atom in alone.tolist():
@@ -76,16 +76,16 @@ def _by_bonds(assembly: Assembly, untyped: NDArray[np.bool_]) -> Floats:
     bonds = assembly.bonds[(new[assembly.bonds[:, :2]] >= 0).all(1)]
     bonds = np.column_stack([new[bonds[:, :2]], bonds[:, 2]])
     charges = np.full(len(assembly.residue), np.nan)
-    charges[rows] = gasteiger(assembly.structure.elements[rows], assembly.formal[rows], bonds)
+    charges[rows] = gasteiger_charges(assembly.structure.elements[rows], assembly.formal[rows], bonds)
     return charges
 
 
 def _alone(residue: str, element: str) -> float:
     """Return the charge of a metal ion, e."""
-    ion = IONS.get(residue.upper())
+    ion = ION_RESIDUES.get(residue.upper())
     if ion is not None:
         return float(ion.charge)
-    result = component(residue)
+    result = find_component(residue)
     charge = 0 if result is None or len(result.atoms) != 1 else int(result.charges[0])
     return float(charge or _OXIDATION.get(element, np.nan))
 
@@ -95,15 +95,15 @@ def _spread_clusters(assembly: Assembly, metal: NDArray[np.bool_], formal: Float
     unknown = []
     for residue in np.flatnonzero(np.bincount(assembly.residue[metal]) > 1).tolist():
         rows = np.flatnonzero(assembly.residue == residue)
-        known = CLUSTERS.get(str(assembly.structure.residue_names[rows[0]]).upper())
+        known = METAL_CLUSTERS.get(str(assembly.structure.residue_names[rows[0]]).upper())
         if known is not None:
             formal[rows] = known[0] / len(rows)
         elif not formal[rows][metal[rows]].any():
             unknown.append(assembly.structure.label(int(rows[0])).partition(":")[0])
     if unknown:
         raise TaskError(
-            f"{assembly.structure.where}: the net charge of {listed(unknown, 80)} is not known: it depends on the "
-            "oxidation state of its metals",
+            f"{assembly.structure.where}: the net charge of {listed_words(unknown, 80)} is not known: it depends on "
+            "the oxidation state of its metals",
             "give its charges by {charges}, or remove it by {leave_out}")
 
 

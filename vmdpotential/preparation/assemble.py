@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from vmdpotential.molecule.gasteiger import SINGLE
-from vmdpotential.molecule.names import WATERS
+from vmdpotential.molecule.gasteiger import SINGLE_BOND
+from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.preparation import hydrogens
-from vmdpotential.preparation.components import FLAT
-from vmdpotential.preparation.draft import TWIN, Draft
-from vmdpotential.preparation.states import States
+from vmdpotential.preparation.components import PLANAR_BONDS
+from vmdpotential.preparation.draft import TWIN_NOTE, Draft
+from vmdpotential.preparation.states import ProtonationStates
 
 #: Longest bond of a hydrogen in a file, A.
 _BOND = 1.4
@@ -63,7 +63,7 @@ def on_atoms(structure: Structure, draft: Draft, hydrogen: NDArray[np.bool_]) ->
     return result
 
 
-def counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]:
+def hydrogen_counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]:
     """Return the numbers of hydrogens that the file has on heavy atoms, by residue and atom name."""
     result: dict[int, dict[str, int]] = {}
     for atom, rows in own.items():
@@ -71,7 +71,8 @@ def counts(draft: Draft, own: dict[int, list[int]]) -> dict[int, dict[str, int]]
     return result
 
 
-def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, list[int]]) -> Assembly:
+def assemble_structure(structure: Structure, draft: Draft, states: ProtonationStates,
+                       own: dict[int, list[int]]) -> Assembly:
     """Return the completed structure, with the hydrogens of each residue after its heavy atoms.
 
     Hydrogens of the file (`own`, see :func:`on_atoms`) keep their positions if an atom has as many as its state needs.
@@ -93,7 +94,7 @@ def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, 
             row = int(draft.origin[k])
             place[k] = len(names)
             # the name of another atom of the residue, such as OXT of an amide's O, is replaced
-            as_read = row >= 0 and not (residue.note == TWIN and residue.component is not None
+            as_read = row >= 0 and not (residue.note == TWIN_NOTE and residue.component is not None
                                         and structure.atom_names[row] in residue.component.row)
             names.append(str(structure.atom_names[row] if as_read else draft.names[k]))
             kinds.append(str(draft.elements[k]))
@@ -137,13 +138,13 @@ def assemble(structure: Structure, draft: Draft, states: States, own: dict[int, 
     held = np.array(holder, np.int64)
     on = np.flatnonzero(held >= 0)
     bonds = np.concatenate([np.stack([*place[states.bonds[:, :2]].T, states.bonds[:, 2]], axis=1),
-                            np.stack([held[on], on, np.full(len(on), SINGLE)], axis=1)])
+                            np.stack([held[on], on, np.full(len(on), SINGLE_BOND)], axis=1)])
     formal = np.zeros(len(names), np.int64)
     formal[place] = states.charges
     return Assembly(whole, place, held, np.array(kept, bool), index, bonds, formal)
 
 
-def free(assembly: Assembly) -> tuple[Integers, Integers]:
+def free_rotors(assembly: Assembly) -> tuple[Integers, Integers]:
     """Return the added hydrogens that rotate freely: hydrogen, its atom and the next one (R, 3), and waters (W, 3)."""
     structure = assembly.structure
     on = np.flatnonzero((assembly.holder >= 0) & ~assembly.kept)
@@ -155,7 +156,7 @@ def free(assembly: Assembly) -> tuple[Integers, Integers]:
         partners.setdefault(a, []).append(b)
         partners.setdefault(b, []).append(a)
     flat = np.zeros(len(structure), bool)
-    flat[heavy[np.isin(heavy[:, 2], FLAT), :2]] = True
+    flat[heavy[np.isin(heavy[:, 2], PLANAR_BONDS), :2]] = True
     rotors: list[tuple[int, int, int]] = []
     waters: list[tuple[int, int, int]] = []
     for row in on.tolist():
@@ -169,5 +170,5 @@ def free(assembly: Assembly) -> tuple[Integers, Integers]:
             rotors.append((row, atom, near[0]))
         elif not near and number[atom] == 2 and (not waters or waters[-1][0] != atom):
             waters.append((atom, row, row + 1))
-    water = [w for w in waters if str(structure.residue_names[w[0]]).upper() in WATERS]
+    water = [w for w in waters if str(structure.residue_names[w[0]]).upper() in WATER_RESIDUES]
     return np.array(rotors, np.int64).reshape(-1, 3), np.array(water, np.int64).reshape(-1, 3)

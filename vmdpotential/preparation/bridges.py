@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.preparation.draft import UNUSUAL, Draft
+from vmdpotential.preparation.draft import UNUSUAL_NOTE, Draft
 
 #: Bond lengths, A, and angles, degrees, of the protein backbone (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
 C_N, N_CA, CA_C, C_O, CA_CA = 1.329, 1.458, 1.525, 1.231, 3.8
@@ -41,7 +41,7 @@ class Bridges:
     links: list[tuple[tuple[int, str], tuple[int, str]]] = field(default_factory=list)
 
 
-def neighbours(draft: Draft, chains: Sequence[str], linked: Sequence[set[str]], last: str, first: str,
+def consecutive_residues(draft: Draft, chains: Sequence[str], linked: Sequence[set[str]], last: str, first: str,
                ) -> Iterator[tuple[int, int]]:
     """Yield consecutive residues of one chain that have a backbone with these two atoms, and no bond by them."""
     of_kind = [r.component is not None and (r.component.is_amino_acid if last == "C" else r.component.is_nucleotide)
@@ -72,7 +72,7 @@ def find_bridges(draft: Draft, chains: Sequence[str], numbers: Sequence[int]) ->
 
     for last, first, before, behind, usual_lengths in (
             ("C", "N", "CA", "CA", (CA_C, C_N, N_CA)), ("O3'", "P", "C3'", "O5'", (C3_O3, O3_P, P_O5))):
-        for n, m in neighbours(draft, chains, linked, last, first):
+        for n, m in consecutive_residues(draft, chains, linked, last, first):
             here, there, after, lengths = atoms[n], atoms[m], behind, usual_lengths
             together = numbers[m] - numbers[n] in (0, 1)
             if last == "O3'" and after not in there and "OP1" in there:  # O5' is added later
@@ -93,14 +93,14 @@ def find_bridges(draft: Draft, chains: Sequence[str], numbers: Sequence[int]) ->
             if np.linalg.norm(begin - end) > usual * factor:
                 continue
             if not any(missing):
-                draft.residues[n].note = UNUSUAL
+                draft.residues[n].note = UNUSUAL_NOTE
             known = here | {f"+{name}": place for name, place in there.items()}
             if missing[0]:
                 second = (known[f"+{after}"], _across(*lengths[1:])) if missing[1] else (known[f"+{first}"], lengths[1])
-                add(n, last, between(known, _TWO_BONDS[last], (known[before], lengths[0]), second))
+                add(n, last, place_between(known, _TWO_BONDS[last], (known[before], lengths[0]), second))
                 known[last] = here[last]
             if missing[1]:
-                add(m, first, between(known, _TWO_BONDS[first], (known[last], lengths[1]),
+                add(m, first, place_between(known, _TWO_BONDS[first], (known[last], lengths[1]),
                                       (known[f"+{after}"], lengths[2])))
             result.links.append(((n, last), (m, first)))
     for (n, last), (m, first) in (*result.links, *_phosphodiesters(draft)):
@@ -142,7 +142,7 @@ def _across(first: float, second: float, angle: float = 119.0) -> float:
     return float(np.sqrt(first**2 + second**2 - 2 * first * second * np.cos(np.radians(angle))))
 
 
-def between(known: Mapping[Any, Floats], distances: Mapping[Any, float], first: tuple[Floats, float],
+def place_between(known: Mapping[Any, Floats], distances: Mapping[Any, float], first: tuple[Floats, float],
             second: tuple[Floats, float]) -> Floats:
     """Return the place of an atom bonded to two others (position and bond length), with given distances to more."""
     (a, near), (b, far) = first, second

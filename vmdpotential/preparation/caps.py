@@ -14,7 +14,7 @@ _PATCHES = ((("CAY", "CY", "OY"), "ACE", -1), (("NT", "CAT"), "NME", 1), (("NT",
 _BACKBONE = frozenset(("N", "CA", "C"))
 
 
-def separated(structure: Structure) -> tuple[Structure, Integers]:
+def separate_caps(structure: Structure) -> tuple[Structure, Integers]:
     """Return a structure in which caps are residues of their own, and the index (N,) of each of its atoms before."""
     unchanged = np.arange(len(structure))
     marks = np.flatnonzero(np.isin(structure.atom_names, ["CY", "NT"]))

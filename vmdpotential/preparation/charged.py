@@ -47,7 +47,7 @@ def with_charges(structure: StructureLike, *atoms: Selection | None) -> tuple[St
         return made, list(atoms)
     texts = [None if text is None else named_selection(text) for text in atoms]
     needed = [text for text in texts[:1] if text is not None]
-    result, report = charged(made, "auto", "auto", atoms=needed, prepare="auto")
+    result, report = charge_structure(made, "auto", "auto", atoms=needed, prepare="auto")
     if report.prepared:
         log.warning("%s: %s", made.where, report.prepared)
     return result, texts
@@ -60,7 +60,7 @@ def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
     return [residue for path in paths for residue in read_residue_charges(path)]
 
 
-def charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
+def charge_structure(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
             atoms: Sequence[Selection] = (), parameter: str = "atoms", prepare: str = "never",
             ph: float = 7.0, pka: str = "model") -> tuple[Structure, ChargeReport]:
     """Return a structure with charges and, if requested, missing atoms, and a report of the charges' sources.
@@ -127,10 +127,10 @@ def _charged(structure: Structure, force_field: str, water: str, charges: Sequen
     except IncompleteError as error:
         if prepare == "never" or structure.topology is not None:
             raise
-        return completed(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
+        return complete_structure(structure, error, force_field=force_field, water=water, charges=given, ph=ph, pka=pka)
 
 
-def completed(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
+def complete_structure(structure: Structure, error: IncompleteError, **options: Any) -> tuple[Structure, ChargeReport]:
     """Return a structure with missing atoms added, and a report of its charges.
 
     If it is a part of a whole structure, that is completed, and the same part of it returned.

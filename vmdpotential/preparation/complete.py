@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial import cKDTree
 
-from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_TRIPLE, DOUBLE, SINGLE, TRIPLE
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_TRIPLE, DOUBLE_BOND, SINGLE_BOND, TRIPLE_BOND
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.preparation.bridges import (
     C_N,
@@ -24,13 +24,13 @@ from vmdpotential.preparation.bridges import (
     N_CA,
     N_CA_C,
     O_C_N,
-    between,
+    consecutive_residues,
     find_bridges,
-    neighbours,
+    place_between,
 )
-from vmdpotential.preparation.components import AMINO_ACIDS, Component, component
+from vmdpotential.preparation.components import AMINO_ACIDS, Component, find_component
 from vmdpotential.preparation.draft import Draft, Residue
-from vmdpotential.preparation.orient import rotations
+from vmdpotential.preparation.orient import random_rotations
 
 #: Trial rotations of a fragment about its bond, degrees.
 _TURNS = np.arange(0.0, 360.0, 15.0)
@@ -85,7 +85,7 @@ class Room:
         return np.asarray(np.sort(np.concatenate(found, axis=1), axis=1)[:, :count])
 
 
-def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft, Completion]:
+def complete_draft(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft, Completion]:
     """Return the draft with missing atoms and caps added, and a report on what is still missing.
 
     Parameters
@@ -141,7 +141,7 @@ def complete(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft
         new[n] += [(result.atoms[k], result.elements[k], place) for k, place in placed.items()]
         room.add([place for _, _, place in new[n]])
     caps = _caps(draft, chains, linked, new, room, done)
-    for n, m in neighbours(draft, chains, linked, "O3'", "P"):
+    for n, m in consecutive_residues(draft, chains, linked, "O3'", "P"):
         there = set(draft.names[starts[m] : starts[m + 1]].tolist())
         # a strand begins without a phosphate, or with OP3
         if numbers[m] - numbers[n] > 1 or ("P" in there and "OP3" not in there):
@@ -186,7 +186,7 @@ def _replaced(component: Component, row: int, present: set[str], missing: list[i
     It is at the end of a single bond: a hydroxyl group of an acid that is bonded as an amide by its side chain.
     """
     bonds = component.bonds[(component.bonds[:, :2] == row).any(1)]
-    if len(bonds) != 1 or bonds[0, 2] != SINGLE or component.elements[row] == "C":
+    if len(bonds) != 1 or bonds[0, 2] != SINGLE_BOND or component.elements[row] == "C":
         return False
     holder = int(bonds[0, :2].sum()) - row
     name = component.atoms[holder]
@@ -196,7 +196,8 @@ def _replaced(component: Component, row: int, present: set[str], missing: list[i
     for a, b, order in component.bonds.tolist():
         other = {a: b, b: a}[holder] if holder in (a, b) else -1
         if other >= 0 and (component.atoms[other] in present or other in missing):
-            count += 2 if order in (DOUBLE, AROMATIC_DOUBLE) else 3 if order in (TRIPLE, AROMATIC_TRIPLE) else 1
+            count += 2 if order in (DOUBLE_BOND, AROMATIC_DOUBLE) else 3 if order in (TRIPLE_BOND,
+                                                                                      AROMATIC_TRIPLE) else 1
     return count > _VALENCES.get(component.elements[holder], count)
 
 
@@ -255,7 +256,7 @@ def _inside(component: Component, row: int, known: dict[int, Floats]) -> Floats:
     bonded = [k for k in component.neighbours[row] if k in known]
     near = {j: float(apart[j]) for k in component.neighbours[row] for j in (k, *component.neighbours[k]) if j != row}
     first, second = ((known[k], float(apart[k])) for k in bonded[:2])
-    return between(known, near, first, second)
+    return place_between(known, near, first, second)
 
 
 def _frame(component: Component, anchor: int, known: dict[int, Floats]) -> list[int]:
@@ -314,7 +315,7 @@ def _twice_turned(places: Floats, begin: Floats, end: Floats, room: Room) -> Flo
 
 def _clear(arms: Floats, centre: Floats, room: Room) -> Floats:
     """Return positions around a centre in the orientation where they are farthest from other atoms."""
-    trials = rotations(_ORIENTATIONS) @ arms.T
+    trials = random_rotations(_ORIENTATIONS) @ arms.T
     return np.asarray(max((trial.T + centre for trial in trials), key=lambda trial: _clearance(trial, room)))
 
 
@@ -348,7 +349,7 @@ def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int
     """Return the caps at chain breaks by keys for sorting: 4 n + 1 after residue n (NME, NH2), 4 n - 1 before (ACE)."""
     caps: dict[int, tuple[str, dict[str, Floats]]] = {}
     starts = draft.starts
-    for residue, next_residue in neighbours(draft, chains, linked, "C", "N"):
+    for residue, next_residue in consecutive_residues(draft, chains, linked, "C", "N"):
         here, there = ({str(draft.names[k]): draft.positions[k] for k in range(starts[n], starts[n + 1])}
                        for n in (residue, next_residue))
         if "OXT" in here:
@@ -420,7 +421,7 @@ def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
             name, atoms = caps[key]
             added = [(atom, atom[0], place) for atom, place in atoms.items()]
             next_to = draft.residues[(key + 1) // 4 if name == "ACE" else key // 4]
-            residue = Residue(name, component(name), next_to.source, list(atoms), cap=True)
+            residue = Residue(name, find_component(name), next_to.source, list(atoms), cap=True)
         names += [name for name, _, _ in added]
         elements += [element for _, element, _ in added]
         positions += [place for _, _, place in added]

@@ -16,24 +16,25 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import cache as disk
-from vmdpotential.extras import load
+from vmdpotential.extras import load_optional
 from vmdpotential.molecule.atomnames import common_names, family
 from vmdpotential.molecule.gasteiger import (
     AROMATIC_DOUBLE,
     AROMATIC_SINGLE,
     AROMATIC_TRIPLE,
-    DOUBLE,
-    SINGLE,
-    TRIPLE,
+    DOUBLE_BOND,
+    SINGLE_BOND,
+    TRIPLE_BOND,
 )
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.molecule.templates import table_bytes
-from vmdpotential.molecule.user_charges import Molecule
+from vmdpotential.molecule.user_charges import MoleculeOfFile
 
-_ORDERS = {("SING", "N"): SINGLE, ("DOUB", "N"): DOUBLE, ("TRIP", "N"): TRIPLE, ("SING", "Y"): AROMATIC_SINGLE,
+_ORDERS = {("SING", "N"): SINGLE_BOND, ("DOUB", "N"): DOUBLE_BOND, ("TRIP", "N"): TRIPLE_BOND,
+           ("SING", "Y"): AROMATIC_SINGLE,
            ("DOUB", "Y"): AROMATIC_DOUBLE, ("TRIP", "Y"): AROMATIC_TRIPLE}
 #: Orders of bonds with planar groups at both ends.
-FLAT = (DOUBLE, TRIPLE, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
+PLANAR_BONDS = (DOUBLE_BOND, TRIPLE_BOND, AROMATIC_SINGLE, AROMATIC_DOUBLE, AROMATIC_TRIPLE)
 
 AMINO_ACIDS = frozenset((
     "ALA", "ARG", "ASN", "ASP", "CYS", "GLN", "GLU", "GLY", "HIS", "ILE", "LEU", "LYS", "MET", "PHE", "PRO", "SER",
@@ -43,7 +44,7 @@ NUCLEOTIDES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
 #: Caps of peptides in the dictionary, by the family of their names in programs.
 CAPS = {"ACE": "ACE", "NME": "NME", "NHE": "NH2"}
 #: Residues of DNA by the names that they share with those of RNA.
-DEOXY = {"A": "DA", "C": "DC", "G": "DG", "U": "DU", "I": "DI"}
+DEOXY_NAMES = {"A": "DA", "C": "DC", "G": "DG", "U": "DU", "I": "DI"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class Component:
     stated: bool = False
 
     @classmethod
-    def from_molecule(cls, name: str, molecule: Molecule) -> Component:
+    def from_molecule(cls, name: str, molecule: MoleculeOfFile) -> Component:
         """Return the component of a molecule in a user's file, which has hydrogens."""
         heavy = [n for n, element in enumerate(molecule.elements) if element not in ("H", "D")]
         row = {n: k for k, n in enumerate(heavy)}
@@ -153,7 +154,7 @@ class Component:
 
 
 @cache
-def component(name: str) -> Component | None:
+def find_component(name: str) -> Component | None:
     """Return a component of the dictionary, None if there is none with this name.
 
     Frequent components are in a table of this package, and others are cached on disk, as reading the dictionary takes
@@ -167,7 +168,7 @@ def component(name: str) -> Component | None:
     line = _table().get(name)
     if line is not None:
         return Component.from_json(line)
-    version = load("biotite", "hydrogens and bonds", "prepare").__version__
+    version = load_optional("biotite", "hydrogens and bonds", "prepare").__version__
     entry = hashlib.sha256(f"{version} {name}".encode()).hexdigest()
     kept = disk.read(entry, "components")
     if kept is not None:
@@ -186,8 +187,8 @@ def _table() -> dict[str, str]:
 
 
 def from_dictionary(name: str) -> Component | None:
-    """Return a component of biotite's copy of the dictionary; see :func:`component`."""
-    ccd = load("biotite.structure.info.ccd", "hydrogens and bonds", "prepare")
+    """Return a component of biotite's copy of the dictionary; see :func:`find_component`."""
+    ccd = load_optional("biotite.structure.info.ccd", "hydrogens and bonds", "prepare")
 
     def column(key: str, kind: Any = str, category: str = "chem_comp_atom") -> list[Any]:
         return np.asarray(ccd.get_from_ccd(category, name, key).as_array(kind)).tolist()  # type: ignore[no-any-return]
@@ -205,7 +206,7 @@ def from_dictionary(name: str) -> Component | None:
         for a, b, order, aromatic in zip(*(column(key, category="chem_comp_bond") for key in (
                 "atom_id_1", "atom_id_2", "value_order", "pdbx_aromatic_flag")), strict=True):
             if a in row and b in row:
-                bonds.append((row[a], row[b], _ORDERS.get((order, aromatic), SINGLE)))
+                bonds.append((row[a], row[b], _ORDERS.get((order, aromatic), SINGLE_BOND)))
             elif a in row or b in row:
                 hydrogens.setdefault(a if a in row else b, []).append(b if a in row else a)
     others = {old: new for old, new in zip(column("alt_atom_id"), names, strict=True)
@@ -243,14 +244,14 @@ def identify_component(residue_name: str, atom_names: Collection[str]) -> Compon
         names = [parent, upper]
     elif parent in CAPS:  # the dictionary has another component NHE, and none with some names of NME
         names = [CAPS[parent], upper]
-    elif upper in DEOXY and without_hydroxyl(atom_names):
-        names = [DEOXY[upper], upper]
+    elif upper in DEOXY_NAMES and without_hydroxyl(atom_names):
+        names = [DEOXY_NAMES[upper], upper]
     elif parent in _BASES and upper not in NUCLEOTIDES:
         base, ribose = _BASES[parent], "O2'" in atom_names or "O2*" in atom_names
         names = [base if ribose and base != "T" else f"D{base}", upper]
     for name in dict.fromkeys(names):
-        result = component(name)
-        if result is not None and renamed(result, tuple(atom_names)) is not None:
+        result = find_component(name)
+        if result is not None and dictionary_names(result, tuple(atom_names)) is not None:
             return result
     return None
 
@@ -262,7 +263,7 @@ def without_hydroxyl(atom_names: Collection[str]) -> bool:
 
 
 @cache
-def renamed(component: Component, atom_names: tuple[str, ...]) -> tuple[str, ...] | None:
+def dictionary_names(component: Component, atom_names: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the dictionary's names for the heavy atoms of a residue, None if an atom has an unknown name."""
     common = common_names(atom_names, family(component.name))
     result = []

@@ -6,13 +6,13 @@ import numpy as np
 
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.preparation.components import AMINO_ACIDS
-from vmdpotential.preparation.draft import METALS, Draft
+from vmdpotential.preparation.draft import METAL_ELEMENTS, Draft
 
 #: Largest distances, A: of a metal from a nitrogen or sulphur that coordinates it, between the heavy atoms of a
 #: hydrogen bond, and of atoms that influence the choice between tautomers.
 COORDINATED, BOND, REACH = 2.9, 3.5, 4.2
 #: Smallest difference of scores that decides between two choices: half of a good hydrogen bond.
-CLEAR = 0.5
+CLEAR_DIFFERENCE = 0.5
 #: Carbon, oxygen and nitrogen of the side chains' amide groups.
 _AMIDES = {"ASN": ("CG", "OD1", "ND2"), "GLN": ("CD", "OE1", "NE2")}
 _RING = ("CG", "CE1", "CD2", "ND1", "NE2")
@@ -25,7 +25,7 @@ class Contacts:
         from scipy.spatial import cKDTree
 
         self.draft = draft
-        self.metals = np.isin(draft.elements, list(METALS))
+        self.metals = np.isin(draft.elements, list(METAL_ELEMENTS))
         polar = np.flatnonzero(np.isin(draft.elements, ["N", "O"]) | self.metals)
         self.rows = polar
         self.tree = cKDTree(draft.positions[polar]) if len(polar) else None
@@ -86,7 +86,7 @@ class Contacts:
                 return False
             behind = positions[place[centre]]
             fits = self.score(place[nitrogen], behind, BOND) - self.score(place[oxygen], behind, BOND)
-            return fits < -2 * CLEAR
+            return fits < -2 * CLEAR_DIFFERENCE
         if residue != "HIS" or not set(_RING) <= place.keys():
             return False
         behind = positions[[place[name] for name in _RING]].mean(0)
@@ -94,7 +94,7 @@ class Contacts:
             sum(weight for name in names for row, weight in self._weights(place[name], behind, BOND)
                 if self._name(row) != "HOH")
             for names in (("ND1", "NE2"), ("CD2", "CE1")))
-        return carbons > nitrogens + 2 * CLEAR
+        return carbons > nitrogens + 2 * CLEAR_DIFFERENCE
 
 
 def _accepts(atom: str, residue: str) -> float:

@@ -9,25 +9,25 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import UsageError, listed
-from vmdpotential.molecule.charges import DISULFIDE
-from vmdpotential.molecule.gasteiger import DOUBLE, SINGLE
-from vmdpotential.molecule.names import IONS, WATERS
+from vmdpotential.errors import UsageError, listed_words
+from vmdpotential.molecule.charges import DISULFIDE_LENGTH
+from vmdpotential.molecule.gasteiger import DOUBLE_BOND, SINGLE_BOND
+from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
-from vmdpotential.molecule.templates import FORCE_FIELDS, Match, library
+from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
 from vmdpotential.preparation.components import (
     AMINO_ACIDS,
-    DEOXY,
+    DEOXY_NAMES,
     NUCLEOTIDES,
     Component,
-    component,
+    dictionary_names,
+    find_component,
     identify_component,
-    renamed,
 )
-from vmdpotential.preparation.matching import SHORTEST, TOLERANCE, matched
+from vmdpotential.preparation.matching import BOND_TOLERANCE, SHORTEST_BOND, match_names
 
 #: Metals; bonds to them are coordinative and are not searched.
-METALS = frozenset((
+METAL_ELEMENTS = frozenset((
     "Li", "Na", "K", "Rb", "Cs", "Be", "Mg", "Ca", "Sr", "Ba", "Al", "Ga", "In", "Tl", "Sn", "Pb", "Bi",
     "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh",
     "Pd", "Ag", "Cd", "La", "Ce", "Pr", "Nd", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
@@ -37,8 +37,8 @@ _OPEN = 2.4
 #: Notes on residues that were recognised by their atoms, or by their bonds.
 DEOXYRIBOSE = "named as residues of RNA, and taken as DNA, as they have no O2'"
 PHOSPHATE = "only the phosphate is in the file, and the rest was not built"
-UNUSUAL = "bonded to another residue, at a distance in the file that no bond has"
-TWIN = "an oxygen has the name of one that is only at an end, and is taken as the one that is missing"
+UNUSUAL_NOTE = "bonded to another residue, at a distance in the file that no bond has"
+TWIN_NOTE = "an oxygen has the name of one that is only at an end, and is taken as the one that is missing"
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
 #: Possible bonds between standard residues; other close atoms of these are a clash. Side chains make disulfides, amides
 #: of lysine, thioethers of tyrosine and thioesters of glutamine.
@@ -165,37 +165,38 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str], positions: Fl
 
     A user's file has the component `stated` by this name, and `others` by names that no residue has.
     """
-    if name.upper() in WATERS or (len(atoms) == 1 and name.upper() in IONS):
+    if name.upper() in WATER_RESIDUES or (len(atoms) == 1 and name.upper() in ION_RESIDUES):
         return None, atoms, ""
     if stated is not None and len(atoms) == len(stated.atoms):
-        names = renamed(stated, atoms) or matched(stated, elements, positions)
+        names = dictionary_names(stated, atoms) or match_names(stated, elements, positions)
         if names is not None:
             return stated, names, ""
     result, note = identify_component(name, atoms), ""
     if others and (result is None or result.name not in AMINO_ACIDS | NUCLEOTIDES):
         fitting = [(item, names) for item in others if len(atoms) == len(item.atoms)
-                   and (names := matched(item, elements, positions)) is not None]
+                   and (names := match_names(item, elements, positions)) is not None]
         if len(fitting) > 1:
             raise UsageError("charges", f"the residue {name} has the bonds of several molecules: "
-                             + listed([item.name for item, _ in fitting], 80), f"name one of them {name} in its file")
+                             + listed_words([item.name for item, _ in fitting], 80),
+                             f"name one of them {name} in its file")
         if fitting:
             return *fitting[0], f"recognised by its bonds as {fitting[0][0].name}"
-    names = renamed(result, atoms) if result is not None else None
-    if result is None and (result := component(name.upper())) is not None:
-        names, note = matched(result, elements, positions), RENAMED
+    names = dictionary_names(result, atoms) if result is not None else None
+    if result is None and (result := find_component(name.upper())) is not None:
+        names, note = match_names(result, elements, positions), RENAMED
     elif result is not None and names is not None and any(
             old in result.row and old != new for old, new in zip(atoms, names, strict=True)):
-        note = TWIN
-    elif result is not None and DEOXY.get(name.upper()) == result.name:
+        note = TWIN_NOTE
+    elif result is not None and DEOXY_NAMES.get(name.upper()) == result.name:
         note = DEOXYRIBOSE
-    if result is None or names is None or (len(result.atoms) == 1 and result.elements[0] in METALS):
+    if result is None or names is None or (len(result.atoms) == 1 and result.elements[0] in METAL_ELEMENTS):
         return None, atoms, ""
     return result, names, note
 
 
 def _lone_phosphate(residue: Residue, names: tuple[str, ...]) -> tuple[str, ...]:
     """Make a nucleotide of which the file has the phosphate alone a phosphate; return the names of its atoms."""
-    chem, ion = residue.component, component("PO4")
+    chem, ion = residue.component, find_component("PO4")
     if chem is None or ion is None or not chem.is_nucleotide or not {"P"} <= set(names) <= {"P", "OP1", "OP2", "OP3",
                                                                                          "O5'"}:
         return names
@@ -209,7 +210,8 @@ def _templated(structure: Structure, residue: int, name: str, force_fields: Sequ
     """Return whether a force field has a template of a residue, with its hydrogens."""
     atoms = slice(structure.residue_starts[residue], structure.residue_starts[residue + 1])
     names = structure.atom_names[atoms].tolist()
-    return name.upper() not in WATERS and any(isinstance(library(force).match(name, names), Match)
+    return name.upper() not in WATER_RESIDUES and any(isinstance(template_library(force).match(name, names),
+                                                                 TemplateMatch)
                                               for force in force_fields)
 
 
@@ -222,11 +224,11 @@ def find_links(draft: Draft) -> Integers:
     from scipy.spatial import cKDTree
 
     bonding = np.array([r.component is not None or r.whole for r in draft.residues], bool)[draft.residue]
-    bonding &= ~np.isin(draft.elements, list(METALS))
+    bonding &= ~np.isin(draft.elements, list(METAL_ELEMENTS))
     rows = np.flatnonzero(bonding)
     if not len(rows):
         return np.zeros((0, 2), np.int64)
-    pairs = rows[cKDTree(draft.positions[rows]).query_pairs(DISULFIDE, output_type="ndarray")]
+    pairs = rows[cKDTree(draft.positions[rows]).query_pairs(DISULFIDE_LENGTH, output_type="ndarray")]
     pairs = pairs[draft.residue[pairs[:, 0]] != draft.residue[pairs[:, 1]]]
     radii = {element: gemmi.Element(element).covalent_r for element in np.unique(draft.elements).tolist() if element}
     taken: set[int] = set()
@@ -238,15 +240,15 @@ def find_links(draft: Draft) -> Integers:
     for k in np.argsort(lengths, kind="stable").tolist():
         a, b = sorted(pairs[k].tolist())
         first, second = str(draft.names[a]), str(draft.names[b])
-        longest = sum(radii[str(draft.elements[n])] for n in (a, b)) + TOLERANCE
+        longest = sum(radii[str(draft.elements[n])] for n in (a, b)) + BOND_TOLERANCE
         sulphurs = first == second == "SG"
         both = standard[draft.residue[a]] and standard[draft.residue[b]]
-        if lengths[k] < SHORTEST:
+        if lengths[k] < SHORTEST_BOND:
             continue
-        if lengths[k] > (DISULFIDE if sulphurs else longest):
+        if lengths[k] > (DISULFIDE_LENGTH if sulphurs else longest):
             if both or lengths[k] > _OPEN or {a, b} & ends or not ((open_[a] and able[b]) or (open_[b] and able[a])):
                 continue
-            draft.residues[int(draft.residue[b if open_[b] else a])].note = UNUSUAL
+            draft.residues[int(draft.residue[b if open_[b] else a])].note = UNUSUAL_NOTE
         if both and not {(first, second), (second, first)} & _STANDARD:
             continue
         # an atom has at most one bond to another standard residue
@@ -270,7 +272,7 @@ def _open_ends(draft: Draft) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         if chem is None:
             continue
         names = draft.names[start:stop].tolist()
-        double = set(chem.bonds[chem.bonds[:, 2] == DOUBLE, :2].ravel().tolist())
+        double = set(chem.bonds[chem.bonds[:, 2] == DOUBLE_BOND, :2].ravel().tolist())
         for k, name in enumerate(names, start):
             row = chem.row[name]
             open_[k] = any(chem.leaving[j] and chem.atoms[j] not in names for j in chem.neighbours[row])
@@ -286,7 +288,7 @@ def _imine(draft: Draft, carbon: int, nitrogen: int) -> bool:
         return False
     names = draft.names[draft.residue == residue].tolist()
     row = chem.row[str(draft.names[carbon])]
-    return any(order == DOUBLE and row in (a, b) and chem.elements[a + b - row] == "O"
+    return any(order == DOUBLE_BOND and row in (a, b) and chem.elements[a + b - row] == "O"
                and chem.atoms[a + b - row] not in names for a, b, order in chem.bonds.tolist())
 
 
@@ -307,6 +309,7 @@ def all_bonds(draft: Draft) -> Integers:
                 for a, b, order in chem.bonds.tolist()
                 if chem.atoms[a] in place and chem.atoms[b] in place], np.int64).reshape(-1, 3)
         results.append(kinds[key] + np.array([start, start, 0]))
-    order = [DOUBLE if _imine(draft, a, b) or _imine(draft, b, a) else SINGLE for a, b in draft.links.tolist()]
+    order = [DOUBLE_BOND if _imine(draft, a, b) or _imine(draft, b, a) else SINGLE_BOND for a,
+             b in draft.links.tolist()]
     links = np.concatenate([draft.links, np.array(order, np.int64).reshape(-1, 1)], axis=1)
     return np.concatenate([*results, links]).astype(np.int64)

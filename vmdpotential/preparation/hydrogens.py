@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.extras import load
-from vmdpotential.molecule.names import WATERS
+from vmdpotential.extras import load_optional
+from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Floats, Integers
 from vmdpotential.preparation.components import Component
 from vmdpotential.preparation.draft import Draft
 from vmdpotential.preparation.rigid import place_rigid
-from vmdpotential.preparation.states import States
+from vmdpotential.preparation.states import ProtonationStates
 
 #: Bond length, A, and angle, degrees, of TIP3P water (W. L. Jorgensen et al., J. Chem. Phys. 79, 1983, 926).
 WATER_BOND, WATER_ANGLE = 0.9572, 104.52
@@ -26,7 +26,7 @@ WATER_BOND, WATER_ANGLE = 0.9572, 104.52
 
 def atom_array(names: Any, elements: Any, positions: Floats, charges: Any, residues: Any, bonds: Any) -> Any:
     """Return an AtomArray of biotite with formal charges and bonds."""
-    structure = load("biotite.structure", "hydrogens and bonds", "prepare")
+    structure = load_optional("biotite.structure", "hydrogens and bonds", "prepare")
     array = structure.AtomArray(len(names))
     array.coord = positions.astype(np.float32)
     array.atom_name, array.element = names, np.char.upper(elements)
@@ -37,9 +37,9 @@ def atom_array(names: Any, elements: Any, positions: Floats, charges: Any, resid
     return array
 
 
-def places(draft: Draft, states: States) -> list[Floats]:
+def places(draft: Draft, states: ProtonationStates) -> list[Floats]:
     """Return the positions (k, 3), A, of the hydrogens of every heavy atom, including waters."""
-    hydride = load("hydride", "hydrogens", "prepare")
+    hydride = load_optional("hydride", "hydrogens", "prepare")
     array = atom_array(draft.names, draft.elements, draft.positions, states.charges, draft.residue, states.bonds)
     # hydride is called only for atoms with hydrogens in the dictionary or by their charge, if bonds alone do not
     # determine the positions of these
@@ -66,7 +66,7 @@ def places(draft: Draft, states: States) -> list[Floats]:
     half = np.radians(WATER_ANGLE) / 2
     water = WATER_BOND * np.array([[np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])
     for n, residue in enumerate(draft.residues):
-        if residue.name.upper() in WATERS:
+        if residue.name.upper() in WATER_RESIDUES:
             oxygens = [k for k in range(starts[n], starts[n + 1]) if draft.elements[k] == "O"]
             if oxygens:
                 result[oxygens[0]] = draft.positions[oxygens[0]] + water

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from vmdpotential.extras import load
+from vmdpotential.extras import load_optional
 from vmdpotential.molecule.structure import Floats
 from vmdpotential.preparation.components import Component
 
 #: Tolerance of a covalent bond's length above the sum of its atoms' covalent radii, and its smallest length, A.
-TOLERANCE, SHORTEST = 0.3, 0.8
+BOND_TOLERANCE, SHORTEST_BOND = 0.3, 0.8
 #: Smallest number of atoms that can be recognised by their bonds.
 _FEWEST = 3
 
 
-def matched(component: Component, elements: list[str], positions: Floats) -> tuple[str, ...] | None:
+def match_names(component: Component, elements: list[str], positions: Floats) -> tuple[str, ...] | None:
     """Return the dictionary's names for the atoms of a residue, None if its bonds are not those of the component.
 
     Only leaving atoms may be missing, as a smaller fragment could belong to other components, too.
@@ -30,7 +30,7 @@ def matched(component: Component, elements: list[str], positions: Floats) -> tup
     lacking = len(component.atoms) - len(elements)
     if len(elements) < _FEWEST or not 0 <= lacking <= np.count_nonzero(component.leaving):
         return None
-    nx = load("networkx", "residues with other names of atoms", "prepare")
+    nx = load_optional("networkx", "residues with other names of atoms", "prepare")
     ours, theirs = nx.Graph(), nx.Graph()
     ours.add_nodes_from((n, {"element": element}) for n, element in enumerate(elements))
     ours.add_edges_from(bonded(elements, positions))
@@ -51,7 +51,7 @@ def bonded(elements: list[str], positions: Floats) -> list[tuple[int, int]]:
     from scipy.spatial import cKDTree
 
     radii = np.array([gemmi.Element(element).covalent_r for element in elements])
-    pairs = cKDTree(positions).query_pairs(2 * float(radii.max()) + TOLERANCE, output_type="ndarray")
+    pairs = cKDTree(positions).query_pairs(2 * float(radii.max()) + BOND_TOLERANCE, output_type="ndarray")
     length = np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1)
-    good = (length < radii[pairs].sum(1) + TOLERANCE) & (length > SHORTEST)
+    good = (length < radii[pairs].sum(1) + BOND_TOLERANCE) & (length > SHORTEST_BOND)
     return [(int(a), int(b)) for a, b in pairs[good]]

@@ -14,7 +14,7 @@ _REACH, _CLASH = 6.0, 1.6
 _TURNS, _WATERS = 12, 60
 
 
-def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integers) -> Floats:
+def orient_hydrogens(positions: Floats, charges: Floats, rotors: Integers, waters: Integers) -> Floats:
     """Return positions (N, 3), A, with hydrogens rotated to the lowest of their trial energies.
 
     The groups are rotated one after the other, each in the field of the charges around it.
@@ -43,7 +43,7 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
         places = (positions[holder] + trials)[:, None]
         result[hydrogen] = _best(tree, result, charges, np.array([hydrogen]), places, {hydrogen, holder, root})[0]
     if len(waters):
-        shapes = rotations(_WATERS)
+        shapes = random_rotations(_WATERS)
         for oxygen, *both in waters.tolist():
             arms = positions[both] - positions[oxygen]
             places = positions[oxygen] + _fit(arms, shapes)
@@ -51,7 +51,7 @@ def orient(positions: Floats, charges: Floats, rotors: Integers, waters: Integer
     return result
 
 
-def rotations(count: int) -> NDArray[np.float64]:
+def random_rotations(count: int) -> NDArray[np.float64]:
     """Return random rotations (count, 3, 3), uniformly distributed and always the same."""
     from scipy.spatial.transform import Rotation
 

@@ -14,24 +14,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, TaskError, UsageError, listed
+from vmdpotential.errors import InputError, TaskError, UsageError, listed_words
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.conversions import StructureLike, as_structure
-from vmdpotential.molecule.names import DUMMIES, IONS, WATERS, named, unique_names
+from vmdpotential.molecule.names import DUMMY_RESIDUES, ION_RESIDUES, WATER_RESIDUES, in_table, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.molecule.whole import whole_molecules
 from vmdpotential.preparation import states
-from vmdpotential.preparation.approximate import approximate
-from vmdpotential.preparation.assemble import Assembly, assemble, counts, free, on_atoms
-from vmdpotential.preparation.caps import separated
-from vmdpotential.preparation.complete import complete
+from vmdpotential.preparation.approximate import approximate_charges
+from vmdpotential.preparation.assemble import Assembly, assemble_structure, free_rotors, hydrogen_counts, on_atoms
+from vmdpotential.preparation.caps import separate_caps
+from vmdpotential.preparation.complete import complete_draft
 from vmdpotential.preparation.components import Component
-from vmdpotential.preparation.draft import METALS, Draft, all_bonds, draft_of
-from vmdpotential.preparation.orient import orient
+from vmdpotential.preparation.draft import METAL_ELEMENTS, Draft, all_bonds, draft_of
+from vmdpotential.preparation.orient import orient_hydrogens
 from vmdpotential.preparation.report import PreparedStructure, Row
 from vmdpotential.preparation.room import check_room
 
@@ -100,15 +100,15 @@ def prepare_structure(
         structure = replace(structure, topology=None)
     if structure.topology is not None:
         raise InputError(f"{structure.where}: has a topology, which defines its atoms", "leave {topology} out")
-    split, order = separated(elements.fill(structure))
+    split, order = separate_caps(elements.fill_elements(structure))
     # bonds are found by distances, which are not those of the file where its periodic cell splits molecules
     structure = whole_molecules(split)
     left_out = _named(structure, leave_out)
     chosen = np.isin(np.arange(len(structure)), np.concatenate([[], *left_out.values()]))
-    dummy = np.isin(structure.residue_names, list(DUMMIES)) & ~chosen
+    dummy = np.isin(structure.residue_names, list(DUMMY_RESIDUES)) & ~chosen
     dropped = chosen | dummy
     hydrogen = np.isin(structure.elements, ["H", "D"])
-    solvent = named(structure.residue_names, WATERS)  # massless sites of waters have no element
+    solvent = in_table(structure.residue_names, WATER_RESIDUES)  # massless sites of waters have no element
     unknown = (structure.elements == "") & ~solvent & ~dropped
     twice = _listed_twice(structure) & ~hydrogen & ~dropped & ~unknown
     heavy = ~hydrogen & ~dropped & ~unknown & ~twice
@@ -123,11 +123,11 @@ def prepare_structure(
     _check_known(structure, draft, {item.residue.upper() for item in charges})
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
     before = draft
-    draft, done = complete(draft, chains, [int(structure.residue_ids[r.source]) for r in draft.residues])
+    draft, done = complete_draft(draft, chains, [int(structure.residue_ids[r.source]) for r in draft.residues])
     if done.failed:
         failed = [f"{_label(structure, before, n)} ({missing} missing)" for n, missing in done.failed.items()]
         raise TaskError(f"{structure.where}: {len(failed)} residue{'s' * (len(failed) > 1)} cannot be completed, as "
-                        f"too few of their atoms are known: {listed(failed, 100)}",
+                        f"too few of their atoms are known: {listed_words(failed, 100)}",
                         "complete them with another program, or remove them by {leave_out}")
     gaps, breaks = ([f"{_label(structure, before, a)} to {_label(structure, before, b)}" for a, b in pairs]
                     for pairs in (done.gaps, done.breaks))
@@ -136,11 +136,11 @@ def prepare_structure(
     own = on_atoms(structure, draft, hydrogen & ~dropped)
     values = {}
     if pka == "propka":
-        from vmdpotential.preparation.propka import computed
+        from vmdpotential.preparation.propka import propka_values
 
-        values = computed(structure, draft)
-    result = states.assign(draft, bonds, ph, values, counts(draft, own))
-    assembly = assemble(structure, draft, result, own)
+        values = propka_values(structure, draft)
+    result = states.assign(draft, bonds, ph, values, hydrogen_counts(draft, own))
+    assembly = assemble_structure(structure, draft, result, own)
     approximated = np.zeros(len(assembly.structure), bool)
 
     def otherwise(atoms: NDArray[np.bool_], others: Floats) -> Floats:
@@ -151,7 +151,7 @@ def prepare_structure(
     whole, report = charges_and_report(assembly.structure, force_field, water, user_charges,
                                        stated=_stated(draft, result), otherwise=otherwise,
                                        written=structure.take(~dropped))
-    whole = replace(whole, positions=orient(whole.positions, whole.known_charges, *free(assembly)))
+    whole = replace(whole, positions=orient_hydrogens(whole.positions, whole.known_charges, *free_rotors(assembly)))
     values_of_radii, source = prepared_radii(whole, radii)
     assert whole.origins is not None
     whole = replace(
@@ -193,9 +193,10 @@ def _named(structure: Structure, names: Collection[str]) -> dict[str, Integers]:
     result = {name: np.flatnonzero((structure.residue_names == name) | (numbered == name)) for name in names}
     none = [name for name, rows in result.items() if not len(rows)]
     if none:
-        others = sorted(set(structure.residue_names[structure.hetero].tolist()) - WATERS) if len(structure) else []
+        hetero = structure.residue_names[structure.hetero].tolist() if len(structure) else []
+        others = sorted(set(hetero) - WATER_RESIDUES)
         raise UsageError("leave_out", "no residue has this name"
-                         + (f"; residues outside of polymers are {listed(others, 200)}" if others else ""),
+                         + (f"; residues outside of polymers are {listed_words(others, 200)}" if others else ""),
                          value=", ".join(none))
     return result
 
@@ -212,7 +213,7 @@ def _check_places(structure: Structure, heavy: NDArray[np.bool_]) -> None:
     pairs = cKDTree(structure.positions[rows]).query_pairs(_SAME, output_type="ndarray")
     if len(pairs):
         names = [f"{structure.label(int(rows[a]))} and {structure.label(int(rows[b]))}" for a, b in pairs]
-        raise TaskError(f"{structure.where}: atoms have the same position: {listed(names, 120)}",
+        raise TaskError(f"{structure.where}: atoms have the same position: {listed_words(names, 120)}",
                         "remove one of each pair")
 
 
@@ -244,13 +245,14 @@ def _check_conformers(structure: Structure, twice: NDArray[np.bool_], heavy: NDA
             merged.append(structure.label(int(np.flatnonzero(own)[0])).partition(":")[0])
     if merged:
         raise TaskError(f"{structure.where}: residues have several atoms of one name in different places: "
-                        f"{listed(merged, 120)}", "give neighbouring residues different numbers, and the atoms of a "
+                        f"{listed_words(merged, 120)}",
+                        "give neighbouring residues different numbers, and the atoms of a "
                         "residue different names")
 
 
 def _which(what: str, structure: Structure, atoms: NDArray[np.bool_]) -> str:
     """Return a description of atoms with a list of them."""
-    return f"{what} ({listed([structure.label(row) for row in np.flatnonzero(atoms).tolist()], 60)})"
+    return f"{what} ({listed_words([structure.label(row) for row in np.flatnonzero(atoms).tolist()], 60)})"
 
 
 def _label(structure: Structure, draft: Draft, residue: int) -> str:
@@ -266,18 +268,19 @@ def _check_known(structure: Structure, draft: Draft, charged: set[str]) -> None:
     starts = draft.starts
     for n, residue in enumerate(draft.residues):
         name = residue.name.upper()
-        if residue.component is not None or residue.whole or name in WATERS or name in charged:
+        if residue.component is not None or residue.whole or name in WATER_RESIDUES or name in charged:
             continue
         rows = draft.origin[starts[n] : starts[n + 1]]
-        if len(rows) == 1 and (name in IONS or draft.elements[starts[n]] in METALS):
+        if len(rows) == 1 and (name in ION_RESIDUES or draft.elements[starts[n]] in METAL_ELEMENTS):
             continue
-        label = residue.name or f"one without a name, with the atoms {listed(draft.names[starts[n]:starts[n + 1]], 40)}"
+        members = listed_words(draft.names[starts[n]:starts[n + 1]], 40)
+        label = residue.name or f"one without a name, with the atoms {members}"
         unknown[label] = unknown.get(label, 0) + 1
     if unknown:
         raise TaskError(
             f"{structure.where}: no template for residues that the Chemical Component Dictionary lacks or has with "
             "other atoms: "
-            + listed([f"{name} ({count})" for name, count in unknown.items()], 40), _HINT)
+            + listed_words([f"{name} ({count})" for name, count in unknown.items()], 40), _HINT)
 
 
 def _as_named(charges: Sequence[ResidueCharges], draft: Draft, assembly: Assembly) -> list[ResidueCharges]:
@@ -300,7 +303,7 @@ def _as_named(charges: Sequence[ResidueCharges], draft: Draft, assembly: Assembl
     return result
 
 
-def _stated(draft: Draft, result: states.States) -> Floats:
+def _stated(draft: Draft, result: states.ProtonationStates) -> Floats:
     """Return the charges (R,), e, of the residues' protonation states; NaN for waters, ions and residues kept whole."""
     total = np.bincount(draft.residue, result.charges, len(draft.residues))
     return np.where([r.component is None or len(r.component.atoms) == 1 for r in draft.residues], np.nan, total)
@@ -308,7 +311,7 @@ def _stated(draft: Draft, result: states.States) -> Floats:
 
 def _approximate(assembly: Assembly, atoms: NDArray[np.bool_], others: Floats) -> Floats:
     """Return approximate charges (N,), e, or raise TaskError for atoms without any."""
-    charges = approximate(assembly, atoms, others)
+    charges = approximate_charges(assembly, atoms, others)
     # of a residue without any bond, Gasteiger's method would leave all charges 0
     bonds = np.bincount(assembly.residue[assembly.bonds[:, 0]], minlength=int(assembly.residue.max()) + 1)
     loose = (bonds == 0) & (np.bincount(assembly.residue) > 1)
@@ -316,11 +319,12 @@ def _approximate(assembly: Assembly, atoms: NDArray[np.bool_], others: Floats) -
     if len(bad):
         names = [assembly.structure.label(int(atom)) for atom in bad]
         raise TaskError(f"{assembly.structure.where}: no charges, not even approximate ones, are available for "
-                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed(names, 80)}", _HINT)
+                        f"{len(bad)} atom{'s' * (len(bad) > 1)}: {listed_words(names, 80)}", _HINT)
     return charges
 
 
-def _rows(whole: Structure, draft: Draft, assembly: Assembly, states_: states.States, approximated: NDArray[np.bool_],
+def _rows(whole: Structure, draft: Draft, assembly: Assembly, states_: states.ProtonationStates,
+          approximated: NDArray[np.bool_],
           sources: Mapping[str, str]) -> list[Row]:
     """Return the rows of the table; `sources` has the origin of charges by residue name, and by "" for other names."""
     starts = whole.residue_starts

@@ -9,9 +9,9 @@ import io
 import logging
 import string
 
-from vmdpotential.errors import TaskError, one_line, shortened
-from vmdpotential.extras import load
-from vmdpotential.molecule.names import WATERS
+from vmdpotential.errors import TaskError, one_line, shorten_text
+from vmdpotential.extras import load_optional
+from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.components import AMINO_ACIDS
 from vmdpotential.preparation.draft import Draft
@@ -21,7 +21,7 @@ _LAST = 9999
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 
 
-def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]:
+def propka_values(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]:
     """Return pKa values by residue index and group (ASP, GLU, HIS, CYS, TYR, LYS, ARG, N+, C-).
 
     Raises
@@ -31,7 +31,7 @@ def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]
     TaskError
         When PROPKA cannot read the structure.
     """
-    run = load("propka.run", "pKa values", "prepare")
+    run = load_optional("propka.run", "pKa values", "prepare")
     text, rows = _records(structure, draft)
     logger = logging.getLogger("propka")
     level, logger.level = logger.level, logging.CRITICAL
@@ -39,7 +39,7 @@ def computed(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]
         molecule = run.single("structure.pdb", optargs=["-q"], stream=io.StringIO(text), write_pka=False)
         groups = molecule.conformations["AVR"].groups
     except (Exception, SystemExit) as error:  # PROPKA has no error class of its own
-        reason = shortened(one_line(str(error)), 120)
+        reason = shorten_text(one_line(str(error)), 120)
         raise TaskError(f"{structure.where}: PROPKA failed ({type(error).__name__}: {reason})",
                         "use {pka model}") from None
     finally:
@@ -62,7 +62,7 @@ def _records(structure: Structure, draft: Draft) -> tuple[str, dict[tuple[str, i
     number: dict[str, int] = {}
     for n, residue in enumerate(draft.residues):
         name = residue.component.name if residue.component is not None else residue.name
-        if name.upper() in WATERS:
+        if name.upper() in WATER_RESIDUES:
             continue
         key = f"{structure.chain_ids[residue.source]}/{structure.segment_ids[residue.source]}"
         if number.get(chains.get(key, ""), _LAST) == _LAST:  # a new chain, or one with more residues than four digits

@@ -6,16 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from vmdpotential.errors import listed
+from vmdpotential.errors import listed_words
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.draft import UNUSUAL
-from vmdpotential.preparation.room import CROWDED, OVERBONDED
-from vmdpotential.preparation.states import CHARGED
-from vmdpotential.results import Columns, Tabular
+from vmdpotential.preparation.draft import UNUSUAL_NOTE
+from vmdpotential.preparation.room import CROWDED_NOTE, OVERBONDED_NOTE
+from vmdpotential.preparation.states import CHARGED_NOTE
+from vmdpotential.results import TableColumns, Tabular
 
 #: Notes that the summary repeats, as the potential depends on them most.
-DOUBTS = (UNUSUAL, CROWDED, OVERBONDED, CHARGED)
+DOUBTS = (UNUSUAL_NOTE, CROWDED_NOTE, OVERBONDED_NOTE, CHARGED_NOTE)
 #: Columns of the table.
 COLUMNS = ("chain", "residue", "number", "state", "pka", "net_charge", "charges", "added_atoms", "added_hydrogens",
            "kept_hydrogens", "note")
@@ -86,7 +86,7 @@ class PreparedStructure(Tabular):
     def __repr__(self) -> str:
         return f"Prepared({len(self.structure)} atoms, {self.summary()})"
 
-    def table(self) -> Columns:
+    def table(self) -> TableColumns:
         """Return a row for each residue."""
         rows = [row.values() for row in self.rows]
         return {name: [row[name] for row in rows] for name in COLUMNS}
@@ -108,7 +108,7 @@ class PreparedStructure(Tabular):
         if self.breaks:
             text += f"; {len(self.breaks)} gap{'s' if len(self.breaks) > 1 else ''} of nucleic acids"
         if self.charges.approximate:
-            text += f"; approximate charges for {listed(self.charges.approximate, 80)}"
+            text += f"; approximate charges for {listed_words(self.charges.approximate, 80)}"
         for doubt in DOUBTS:
             count = sum(doubt in row.note for row in self.rows)
             text += f"; {doubt}: {count} residue{'s' * (count > 1)}" if count else ""
@@ -132,13 +132,14 @@ class PreparedStructure(Tabular):
             result.append(f"states ({self.pka} pKa): {'; '.join(known)}")
         completed = [f"{row.label} ({len(row.added_atoms)})" for row in self.rows if row.added_atoms]
         if completed:
-            result.append(f"completed residues (atoms added): {listed(completed, 300)}")
+            result.append(f"completed residues (atoms added): {listed_words(completed, 300)}")
         if self.gaps:
-            result.append(f"gaps, capped by NME or NH2, and ACE: {listed(self.gaps, 300)}")
+            result.append(f"gaps, capped by NME or NH2, and ACE: {listed_words(self.gaps, 300)}")
         if self.breaks:
-            result.append(f"gaps of nucleic acids, not capped: {listed(self.breaks, 300)}")
+            result.append(f"gaps of nucleic acids, not capped: {listed_words(self.breaks, 300)}")
         notes = Counter(row.note for row in self.rows if row.note)
-        result += [f"{note}: {listed([row.label for row in self.rows if row.note == note], 200)}" for note in notes]
+        for note in notes:
+            result.append(f"{note}: {listed_words([row.label for row in self.rows if row.note == note], 200)}")
         return result
 
     @property

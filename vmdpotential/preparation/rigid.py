@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.preparation.components import FLAT
+from vmdpotential.preparation.components import PLANAR_BONDS
 from vmdpotential.preparation.draft import Draft
 
 #: Bond lengths of CH, planar CH, and NH, A, as in Amber (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179).
@@ -45,7 +45,7 @@ def place_rigid(draft: Draft, bonds: Integers, counts: Integers) -> dict[int, Fl
     """
     number = np.bincount(bonds[:, :2].ravel(), minlength=len(counts))
     flat = np.zeros(len(counts), bool)
-    flat[bonds[np.isin(bonds[:, 2], FLAT), :2]] = True
+    flat[bonds[np.isin(bonds[:, 2], PLANAR_BONDS), :2]] = True
     nitrogen, carbon = draft.elements == "N", draft.elements == "C"
     planar = flat.copy()
     for a, b in ((0, 1), (1, 0)):

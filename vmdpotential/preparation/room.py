@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.preparation.draft import METALS, Draft
+from vmdpotential.preparation.draft import METAL_ELEMENTS, Draft
 
 #: Distance, A, within which two atoms that are not bonded to each other or to a third one cannot be.
 CLOSE = 1.9
 #: Largest numbers of heavy atoms bonded to an atom.
 _BONDS = {"C": 4, "N": 4, "O": 2, "P": 5, "S": 6}
 #: Notes on residues.
-CROWDED = f"added atoms are within {CLOSE} A of others that they are not bonded to"
-OVERBONDED = "an added atom or one next to it has more bonds than its element allows"
+CROWDED_NOTE = f"added atoms are within {CLOSE} A of others that they are not bonded to"
+OVERBONDED_NOTE = "an added atom or one next to it has more bonds than its element allows"
 
 
 def check_room(draft: Draft, bonds: Integers) -> None:
@@ -35,17 +35,17 @@ def check_room(draft: Draft, bonds: Integers) -> None:
     for a, b, _ in bonds.tolist():
         near[a].add(b)
         near[b].add(a)
-    metal = np.isin(draft.elements, list(METALS))
+    metal = np.isin(draft.elements, list(METAL_ELEMENTS))
     rows = np.flatnonzero(added)
-    noted: dict[str, set[int]] = {CROWDED: set(), OVERBONDED: set()}
+    noted: dict[str, set[int]] = {CROWDED_NOTE: set(), OVERBONDED_NOTE: set()}
     for row, others in zip(rows.tolist(), cKDTree(draft.positions).query_ball_point(draft.positions[rows], CLOSE),
                            strict=True):
         bonded = near[row].union({row}, *(near[k] for k in near[row]))
         if any(k not in bonded and not metal[k] for k in others):
-            noted[CROWDED].add(int(draft.residue[row]))
+            noted[CROWDED_NOTE].add(int(draft.residue[row]))
         for k in (row, *near[row]):
             if len(near[k]) > _BONDS.get(str(draft.elements[k]), 8):
-                noted[OVERBONDED].add(int(draft.residue[k]))
+                noted[OVERBONDED_NOTE].add(int(draft.residue[k]))
     for note, residues in noted.items():
         for n in residues:
             draft.residues[n].note = "; ".join(filter(None, (draft.residues[n].note, note)))

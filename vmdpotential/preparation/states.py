@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE, SINGLE
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE_BOND, SINGLE_BOND
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.preparation.components import AMINO_ACIDS, FLAT, Component
-from vmdpotential.preparation.contacts import CLEAR, Contacts
+from vmdpotential.preparation.components import AMINO_ACIDS, PLANAR_BONDS, Component
+from vmdpotential.preparation.contacts import CLEAR_DIFFERENCE, Contacts
 from vmdpotential.preparation.draft import Draft
 
 #: pKa values of model compounds, as in PROPKA 3.
@@ -25,7 +25,7 @@ MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "
 #: pKa of the last hydrogen of a nucleotide's terminal phosphate, as of 5'-nucleotides in water.
 PHOSPHATE_PKA = 6.3
 #: Net charges, e, of metal clusters in the oxidized state at rest, and what that is: the dictionary states none.
-CLUSTERS = {"SF4": (2, "[4Fe-4S]2+"), "FES": (2, "[2Fe-2S]2+"), "F3S": (1, "[3Fe-4S]+"), "CUA": (3, "[2Cu]3+")}
+METAL_CLUSTERS = {"SF4": (2, "[4Fe-4S]2+"), "FES": (2, "[2Fe-2S]2+"), "F3S": (1, "[3Fe-4S]+"), "CUA": (3, "[2Cu]3+")}
 #: The atom with the formal charge of the charged form, and that charge, e.
 _SITES = {"ASP": ("OD2", -1), "GLU": ("OE2", -1), "HIS": ("ND1", 1), "CYS": ("SG", -1), "TYR": ("OH", -1),
           "LYS": ("NZ", 1), "ARG": ("NH2", 1)}
@@ -44,19 +44,19 @@ _EPSILON = frozenset(("HIE", "HSE", "HISB", "HISE"))
 
 #: Notes on residues, for the report.
 FLIPPED = "contacts would be better with the end of the side chain flipped by 180 degrees; kept as in the file"
-CHARGED = "all histidines of the file have both hydrogens, as in old X-ray entries, and are charged"
+CHARGED_NOTE = "all histidines of the file have both hydrogens, as in old X-ray entries, and are charged"
 SCHIFF = "Schiff base of lysine, taken as protonated"
 UNDECIDED = "no contact decides which nitrogen of the neutral histidine has the hydrogen"
 
 
 def oxidized(component: Component | None) -> str:
     """Return the note on the net charge of a cluster of metals; empty for other residues."""
-    _, state = CLUSTERS.get("" if component is None else component.name, (0, ""))
+    _, state = METAL_CLUSTERS.get("" if component is None else component.name, (0, ""))
     return state and f"taken as oxidized, {state}; charges in a file of yours have priority"
 
 
 @dataclass
-class States:
+class ProtonationStates:
     """Formal charges (N,), e, and bonds (B, 3) with orders of heavy atoms; states, pKa and notes by residue index."""
 
     charges: Integers
@@ -79,7 +79,7 @@ class States:
 
 
 def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str], float],
-           present: Mapping[int, Mapping[str, int]]) -> States:
+           present: Mapping[int, Mapping[str, int]]) -> ProtonationStates:
     """Return the protonation states of all residues.
 
     Parameters
@@ -95,7 +95,7 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
     present : mapping
         Numbers of hydrogens in the file, by residue index and name of the heavy atom, for residues with hydrogens.
     """
-    states = States(np.zeros(len(draft), np.int64), bonds.copy())
+    states = ProtonationStates(np.zeros(len(draft), np.int64), bonds.copy())
     starts, linked = draft.starts, draft.linked()
     contacts = Contacts(draft)
     for n, residue in enumerate(draft.residues):
@@ -120,11 +120,11 @@ def assign(draft: Draft, bonds: Integers, ph: float, pka: Mapping[tuple[int, str
     if len(both) == len(histidines) > 1:
         for n in both:
             if states.pka.get((n, "HIS"), ph) < ph:
-                states.notes[n] = CHARGED
+                states.notes[n] = CHARGED_NOTE
     return states
 
 
-def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float, states: States,
+def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float, states: ProtonationStates,
                 contacts: Contacts, linked: set[str], present: Mapping[str, int], written: str) -> str:
     """Set the charge of a side chain, and return Amber's name of its state."""
     atom, charge = _SITES[group]
@@ -143,7 +143,7 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
             charged = True
         elif present:
             charged = charged and not present.get("SG")
-    elif group == "LYS" and (states.bonds[states.bonds_of([place[atom]]), 2] == DOUBLE).any():
+    elif group == "LYS" and (states.bonds[states.bonds_of([place[atom]]), 2] == DOUBLE_BOND).any():
         charged = True
         states.notes[n] = SCHIFF
     elif {atom, *_TWINS.get(group, ())} & linked:
@@ -166,7 +166,8 @@ def _side_chain(group: str, n: int, place: dict[str, int], ph: float, pka: float
         else {"CYS": "CYM", "TYR": "TYM"}.get(group, group)
 
 
-def _histidine(n: int, place: dict[str, int], charged: bool, states: States, contacts: Contacts, linked: set[str],
+def _histidine(n: int, place: dict[str, int], charged: bool, states: ProtonationStates, contacts: Contacts,
+               linked: set[str],
                present: Mapping[str, int], written: str) -> str:
     """Set the charge and the double bonds of a histidine, and return Amber's name of its state."""
     delta, epsilon = place["ND1"], place.get("NE2", place["ND1"])
@@ -183,7 +184,7 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
         behind = contacts.draft.positions[[place[name] for name in ("CG", "CD2", "CE1") if name in place]].mean(0)
         difference = contacts.score(delta, behind) - contacts.score(epsilon, behind)
         on_delta = difference > 0
-        if abs(difference) < CLEAR and not charged:
+        if abs(difference) < CLEAR_DIFFERENCE and not charged:
             states.notes[n] = UNDECIDED
     if charged:
         states.charges[delta] = 1
@@ -199,14 +200,14 @@ def _histidine(n: int, place: dict[str, int], charged: bool, states: States, con
     return "HIE"
 
 
-def _swap(states: States, first: int, second: int) -> None:
+def _swap(states: ProtonationStates, first: int, second: int) -> None:
     """Exchange the bond orders of the two oxygens of a carboxylic acid."""
     rows = states.bonds_of([first, second])
-    rows = rows[np.isin(states.bonds[rows, 2], [SINGLE, DOUBLE])]
-    states.bonds[rows, 2] = SINGLE + DOUBLE - states.bonds[rows, 2]
+    rows = rows[np.isin(states.bonds[rows, 2], [SINGLE_BOND, DOUBLE_BOND])]
+    states.bonds[rows, 2] = SINGLE_BOND + DOUBLE_BOND - states.bonds[rows, 2]
 
 
-def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str], float], states: States,
+def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str], float], states: ProtonationStates,
           linked: set[str], present: Mapping[str, int]) -> list[str]:
     """Set the charges of a residue's N- and C-terminus, if it has one, and return the names of their states."""
     names = []
@@ -227,7 +228,7 @@ def _ends(n: int, place: dict[str, int], ph: float, pka: Mapping[tuple[int, str]
 # ---- other molecules -----------------------------------------------------------------------------------
 
 
-def _others(draft: Draft, states: States, linked: list[set[str]], ph: float,
+def _others(draft: Draft, states: ProtonationStates, linked: list[set[str]], ph: float,
             present: Mapping[int, Mapping[str, int]]) -> None:
     """Set the charges of residues other than amino acids, by the dictionary and by functional groups."""
     starts = draft.starts
@@ -253,8 +254,8 @@ def _others(draft: Draft, states: States, linked: list[set[str]], ph: float,
                 atom = part.start + (held or sorted(charged, key=lambda k: result.leaving[result.row[key[1][k]]]))[-1]
                 total -= int(states.charges[atom])
                 states.charges[atom] = 0
-        if result.name in CLUSTERS:
-            total = CLUSTERS[result.name][0]
+        if result.name in METAL_CLUSTERS:
+            total = METAL_CLUSTERS[result.name][0]
         if total:
             states.names[n] = f"{total:+d}"
 
@@ -284,14 +285,14 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
         return len(bonds[k]) + outside[k] == 1 and elements[k] in ("O", "S") and not charges[k]
 
     for k, element in enumerate(elements):
-        single = [j for j, order in bonds[k] if order == SINGLE and ends(j)]
-        double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] in ("O", "S")]
+        single = [j for j, order in bonds[k] if order == SINGLE_BOND and ends(j)]
+        double = [j for j, order in bonds[k] if order == DOUBLE_BOND and elements[j] in ("O", "S")]
         if element == "C" and double and single:
             charges[single[0]] = -1
         elif element in ("P", "As") and double:
             charges[single[:2]] = -1
             # the third hydroxyl group of a phosphate keeps its hydrogen (pKa 12)
-            charges[[j for j, order in bonds[k] if order == SINGLE and charges[j] < 0][2:]] = 0
+            charges[[j for j, order in bonds[k] if order == SINGLE_BOND and charges[j] < 0][2:]] = 0
         elif element in ("S", "Se") and double and single:  # sulfonic and sulfinic acids
             charges[single] = -1
         elif element == "Se" and len(bonds[k]) + outside[k] == 1:
@@ -303,13 +304,13 @@ def _formal(draft: Draft, n: int, part: slice) -> Integers:
 
 def _bases(elements: list[str], bonds: list[list[tuple[int, int]]], outside: Integers, charges: Integers) -> None:
     """Set the charges of amines, amidines and guanidines."""
-    flat = [any(order in FLAT for _, order in near) for near in bonds]
+    flat = [any(order in PLANAR_BONDS for _, order in near) for near in bonds]
     ring = [any(order in _AROMATIC for _, order in near) for near in bonds]
     for k, element in enumerate(elements):  # C(=N)(N): amidine, guanidine
         if element != "C":
             continue
-        double = [j for j, order in bonds[k] if order == DOUBLE and elements[j] == "N"]
-        single = [j for j, order in bonds[k] if order == SINGLE and elements[j] == "N"]
+        double = [j for j, order in bonds[k] if order == DOUBLE_BOND and elements[j] == "N"]
+        single = [j for j, order in bonds[k] if order == SINGLE_BOND and elements[j] == "N"]
         # an imine in a ring, as in nucleobases, is not protonated near pH 7; a guanidine on an aromatic ring is
         plain = all(elements[i] == "C" and (i == k or not flat[i] or (j in single and ring[i]))
                     for j in (*double, *single) for i, _ in bonds[j]) and not any(ring[j] for j in single)

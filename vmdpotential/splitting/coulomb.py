@@ -74,7 +74,8 @@ class Splitting:
 
     def window(self, k: ArrayLike) -> Floats:
         """Return psi^(k radius): the smooth part's transform at wave numbers k (1/A) over 4 pi / k^2."""
-        result: Floats = np.tensordot(self.legendre, transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
+        result: Floats = np.tensordot(self.legendre,
+                                      legendre_transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
         return result
 
     def window_table(self, scale: float, count: int) -> Floats:
@@ -123,7 +124,7 @@ def _polynomials(legendre: tuple[float, ...]) -> tuple[Floats, Floats]:
     return inside, np.asarray(shifted.coef, np.float64)
 
 
-def transforms(count: int, s: Floats) -> Floats:
+def legendre_transforms(count: int, s: Floats) -> Floats:
     """Return the transforms 2 (-1)^n j_2n(s) of P_0, P_2 ..., (count, ...)."""
     s = np.asarray(s, np.float64)
     # a rule of m nodes is exact to degree m, and the expansion of cos(s x) is below 1e-15 beyond this degree:
@@ -161,7 +162,7 @@ _BLOCK, _NEAR = 8192, 8
 @cache
 def _transform_table(count: int, blocks: int) -> Floats:
     """Return the transforms of the Legendre polynomials at n / PER_RADIUS, (count, _BLOCK blocks), kept for reuse."""
-    block = transforms(count, (np.arange(_BLOCK) + _BLOCK * (blocks - 1)) / PER_RADIUS)
+    block = legendre_transforms(count, (np.arange(_BLOCK) + _BLOCK * (blocks - 1)) / PER_RADIUS)
     return block if blocks == 1 else np.concatenate([_transform_table(count, blocks - 1), block], 1)
 
 
@@ -199,10 +200,10 @@ def mesh_loss(order: int) -> tuple[Floats, Floats]:
 
 @cache
 def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
-    """Return the Legendre coefficients and the error of :func:`optimal`, for a mesh step of 1."""
+    """Return the Legendre coefficients and the error of :func:`optimal_splitting`, for a mesh step of 1."""
     k, loss = mesh_loss(order)
     weight = np.gradient(k) * loss / k**2
-    basis = transforms(degree + 1, k * ratio)
+    basis = legendre_transforms(degree + 1, k * ratio)
     form = (basis * weight) @ basis.T
     form += 1e-15 * np.trace(form) * np.eye(degree + 1)
     first = np.zeros(degree + 1)
@@ -213,7 +214,8 @@ def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
     return legendre, float(np.sqrt(8 * legendre @ form @ legendre))
 
 
-def optimal(radius: float, mesh: float, order: int, degree: int = short_range.DEGREE) -> tuple[Splitting, float]:
+def optimal_splitting(radius: float, mesh: float, order: int, degree: int = short_range.DEGREE) -> tuple[Splitting,
+                                                                                                         float]:
     """Return the splitting with the smallest error on a mesh, and that error.
 
     Parameters

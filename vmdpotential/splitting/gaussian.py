@@ -82,7 +82,7 @@ class Gaussian:
         return
 
 
-def rendered(width: float, radius: float, mesh: float, order: int) -> tuple[Gaussian, float]:
+def gaussian_on_mesh(width: float, radius: float, mesh: float, order: int) -> tuple[Gaussian, float]:
     """Return the potential of Gaussian charges, and its error on a mesh.
 
     Parameters
@@ -92,7 +92,7 @@ def rendered(width: float, radius: float, mesh: float, order: int) -> tuple[Gaus
     radius
         Not used, as there is no short-range part.
     mesh, order
-        As in :func:`vmdpotential.splitting.coulomb.optimal`, like the error.
+        As in :func:`vmdpotential.splitting.coulomb.optimal_splitting`, like the error.
     """
     k, loss = mesh_loss(order)
     square = 8 * float(np.sum(np.gradient(k) * loss / k**2 * np.exp(-((k * width / mesh) ** 2))))

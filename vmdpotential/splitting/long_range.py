@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from vmdpotential.interactions import Bound, coulomb, ewald, gaussian, short_range
-from vmdpotential.splitting.coulomb import Splitting, optimal
-from vmdpotential.splitting.gaussian import Gaussian, rendered
-from vmdpotential.splitting.mesh import Smooth, Split
+from vmdpotential.splitting.coulomb import Splitting, optimal_splitting
+from vmdpotential.splitting.gaussian import Gaussian, gaussian_on_mesh
+from vmdpotential.splitting.mesh import Smooth, SplittingChoice
 from vmdpotential.splitting.screened import Screened, optimal_for_screened
 
 #: Longest split radius for waves of a screened potential, in Debye lengths; for a longer one, the polynomial has too
@@ -24,7 +24,7 @@ FAR, BAND = 6.5, 6.8
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class LongRangeSplit:
     """A potential divided into a smooth part, which needs few waves, and pairs within the split radius.
 
     Parameters
@@ -61,8 +61,8 @@ class LongRange:
         Standard deviation of the charges, if there is no short-range part and hence no radius to choose.
     """
 
-    mesh: Split
-    waves: Callable[[Splitting, float], Waves]
+    mesh: SplittingChoice
+    waves: Callable[[Splitting, float], LongRangeSplit]
     longest: float = np.inf
     width: float | None = None
 
@@ -75,12 +75,12 @@ def long_range(bound: Bound) -> LongRange | None:
 
 # one callable for each length, so that results kept by callable are found again
 _mesh_for_screened = lru_cache(maxsize=16)(partial(partial, optimal_for_screened))
-_mesh_for_gaussian = lru_cache(maxsize=16)(partial(partial, rendered))
+_mesh_for_gaussian = lru_cache(maxsize=16)(partial(partial, gaussian_on_mesh))
 
 
 def of_coulomb(bound: Bound) -> LongRange:
     """Return the splittings of 1/r (:mod:`vmdpotential.splitting.coulomb`)."""
-    return LongRange(optimal, lambda inner, band: Waves(
+    return LongRange(optimal_splitting, lambda inner, band: LongRangeSplit(
         inner, band / inner.radius, inner.short_integral, [(1.0, inner.short())]))
 
 
@@ -89,9 +89,9 @@ def of_screened(bound: Bound) -> LongRange:
     length = bound.decay
     assert length is not None
 
-    def waves(inner: Splitting, band: float) -> Waves:
+    def waves(inner: Splitting, band: float) -> LongRangeSplit:
         smooth = Screened(inner, length)
-        return Waves(smooth, band / inner.radius, 0.0, [
+        return LongRangeSplit(smooth, band / inner.radius, 0.0, [
             (1.0, bound.truncated(inner.radius)), (-1.0, coulomb.INTERACTION.bind().truncated(inner.radius)),
             (1.0, short_range.bind(inner.radius, smooth.shifted))])
 
@@ -102,11 +102,11 @@ def of_gaussian(bound: Bound) -> LongRange:
     """Return the splittings of the potential of Gaussian charges (:mod:`vmdpotential.splitting.gaussian`)."""
     width = bound.values["smear"]
 
-    def waves(inner: Splitting, band: float) -> Waves:
+    def waves(inner: Splitting, band: float) -> LongRangeSplit:
         if FAR * width > inner.radius:  # few waves suffice; pairs are only listed for their distances
-            return Waves(Gaussian(width), BAND / width, 0.0, [(0.0, inner.short())])
+            return LongRangeSplit(Gaussian(width), BAND / width, 0.0, [(0.0, inner.short())])
         less = ewald.INTERACTION.bind(beta=gaussian.ewald_factor(width), cutoff=FAR * width)
-        return Waves(inner, band / inner.radius, inner.short_integral - 2 * np.pi * width**2,
+        return LongRangeSplit(inner, band / inner.radius, inner.short_integral - 2 * np.pi * width**2,
                      [(1.0, inner.short()), (-1.0, less)])
 
     return LongRange(_mesh_for_gaussian(width), waves, width=width)

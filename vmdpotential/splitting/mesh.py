@@ -13,7 +13,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal
+from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal_splitting
 from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.screened import Screened
 from vmdpotential.splitting.shifted import SmoothCutoff
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Smooth = Splitting | Screened | SmoothCutoff | Gaussian
 
 #: Returns the splitting, and its error (1/A), for a split radius (A), a mesh spacing (A) and an order of splines.
-Split = Callable[[float, float, int], tuple[Smooth, float]]
+SplittingChoice = Callable[[float, float, int], tuple[Smooth, float]]
 
 #: Nodes over which distances level off at half the length of the transform in an open boundary, for point charges and
 #: for Gaussian charges. A kink there is negligible next to the potential of points, but that of Gaussians is weaker.
@@ -254,7 +254,7 @@ def _turned(half: int, reach: int) -> Floats:
     return turned
 
 
-def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:
+def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: SplittingChoice = optimal_splitting) -> Mesh:
     """Return the mesh of a periodic cell.
 
     Parameters
@@ -276,7 +276,8 @@ def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: Split
     return Mesh(np.zeros(3), steps, (a, b, c), order, splitting)
 
 
-def around(lattice: Lattice, box: Box, spacing: float, order: int, ratio: float, split: Split = optimal) -> Mesh:
+def mesh_around(lattice: Lattice, box: Box, spacing: float, order: int, ratio: float,
+                split: SplittingChoice = optimal_splitting) -> Mesh:
     """Return the mesh of an open boundary, around lattice and box of charges; parameters as in :func:`over_cell`."""
     margin = order // 2
     nearest, farthest = np.array(box.low), np.array(box.high)

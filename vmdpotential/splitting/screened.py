@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.interactions import Bound, short_range, short_screened
-from vmdpotential.splitting.coulomb import Splitting, optimal
+from vmdpotential.splitting.coulomb import Splitting, optimal_splitting
 
 Floats = NDArray[np.float64]
 
@@ -155,15 +155,15 @@ def optimal_for_screened(length: float, radius: float, mesh: float, order: int) 
     length : float, A
         The Debye length.
     radius, mesh, order
-        As in :func:`vmdpotential.splitting.coulomb.optimal`.
+        As in :func:`vmdpotential.splitting.coulomb.optimal_splitting`.
 
     Returns
     -------
     splitting : Screened
     error : float, 1/A
-        As of :func:`~vmdpotential.splitting.coulomb.optimal`; infinite if the radius is too long compared with the
-        Debye length.
+        As of :func:`~vmdpotential.splitting.coulomb.optimal_splitting`; infinite if the radius is too long compared
+        with the Debye length.
     """
-    inner, error = optimal(radius, mesh, order)
+    inner, error = optimal_splitting(radius, mesh, order)
     screened = Screened(inner, length)
     return screened, error / screened.strength if radius <= MOST * length else np.inf

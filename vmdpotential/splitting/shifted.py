@@ -29,7 +29,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.interactions import Bound, short_cutoff, short_range
-from vmdpotential.splitting.coulomb import Splitting, mesh_loss, transforms
+from vmdpotential.splitting.coulomb import Splitting, legendre_transforms, mesh_loss
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ def _best(ratio: float, order: int) -> tuple[Floats, Floats]:
     k, loss = mesh_loss(order)
     weight = 8 * np.gradient(k) * loss / k**2  # as in splitting.optimal
     t = k * ratio
-    basis = transforms(short_range.DEGREE + 1, t)
+    basis = legendre_transforms(short_range.DEGREE + 1, t)
     fixed = np.stack([basis[0] / 2, 4 * (np.sin(t) / t + np.cos(t) / t**2) - basis[0]])
     form = (basis[1:] * weight) @ basis[1:].T
     form += 1e-15 * np.trace(form) * np.eye(len(form))
@@ -151,7 +151,7 @@ def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) ->
     ----------
     cutoff : float, A
     radius, mesh, order
-        As in :func:`vmdpotential.splitting.coulomb.optimal`.
+        As in :func:`vmdpotential.splitting.coulomb.optimal_splitting`.
 
     Returns
     -------

@@ -20,22 +20,22 @@ from vmdpotential import extras, memory, progress
 from vmdpotential.continuum import region
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.molecule.elements import fill
-from vmdpotential.molecule.elements import radii as van_der_waals
+from vmdpotential.molecule.elements import fill_elements
+from vmdpotential.molecule.elements import van_der_waals_radii as van_der_waals
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.areas import areas
-from vmdpotential.surfaces.near import Floats, Integers, Near
+from vmdpotential.surfaces.near import Floats, Integers, NearestSphere
 from vmdpotential.surfaces.voids import find_cavities
 
 #: Kinds of surfaces: around the volume that a probe cannot enter, or that its centre cannot enter.
-KINDS = ("molecular", "accessible")
+SURFACE_KINDS = ("molecular", "accessible")
 
 #: Edge of the cells in which the nearest atoms of vertices are searched, A.
 CELL = 3.0
 
 #: Radius of a probe of the size of water, A.
-PROBE = 1.4
+PROBE_RADIUS = 1.4
 
 #: Points beside a surface are moved where their distance from an atom is too small by more than this, A; and how often.
 _TOO_NEAR, _MOVES = 0.1, 20
@@ -57,7 +57,7 @@ class Surface:
         Area of each vertex. For the vertices of an atom, they add up to the area of the atom's part of the surface,
         which is integrated by points on spheres and tori; the triangles cut corners and have a smaller area.
     kind : str
-        One of :data:`KINDS`.
+        One of :data:`SURFACE_KINDS`.
     cavities : (V,) int64
         Cavity that each vertex belongs to, from 1 on, the widest first; 0 outside. A probe cannot leave a cavity.
     centres, radii : (M, 3) and (M,) float64, A
@@ -124,7 +124,7 @@ class Surface:
         one than to the vertex. At the cusps of narrow crevices no normal is known, and that of the mesh may end within
         the opposite wall. In a cavity without room along the way the nearest place of a probe is taken.
         """
-        near, rows = Near(self.centres, self.radii, CELL), np.arange(len(points))
+        near, rows = NearestSphere(self.centres, self.radii, CELL), np.arange(len(points))
         for _ in range(_MOVES):
             distances, atoms = near.find(points[rows])
             close = outwards - distances > _TOO_NEAR
@@ -159,7 +159,7 @@ class Row:
     high: float
 
 
-def rows(surface: Surface, values: Floats, owners: Integers, part: NDArray[np.bool_] | None = None) -> list[Row]:
+def owner_rows(surface: Surface, values: Floats, owners: Integers, part: NDArray[np.bool_] | None = None) -> list[Row]:
     """Return statistics of the values (V,) at vertices for each owner (V,), an atom or residue, in increasing order.
 
     `part` (V,) chooses vertices; all unless given.
@@ -181,7 +181,7 @@ def rows(surface: Surface, values: Floats, owners: Integers, part: NDArray[np.bo
 
 
 def molecular_surface(
-    structure: Structure, *, atoms: Selection = "solute", kind: str = "molecular", probe: float = PROBE,
+    structure: Structure, *, atoms: Selection = "solute", kind: str = "molecular", probe: float = PROBE_RADIUS,
     spacing: float = 0.3, radii: Floats | None = None, cavities: bool = True,
 ) -> Surface:
     """Return the molecular or accessible surface of the selected atoms.
@@ -213,9 +213,9 @@ def molecular_surface(
     BackendError
         When scikit-image is not installed.
     """
-    if kind not in KINDS:
-        raise UsageError("kind", f"choose one of {', '.join(KINDS)}", value=kind)
-    radii = van_der_waals(fill(structure).elements) if radii is None else np.asarray(radii, np.float64)
+    if kind not in SURFACE_KINDS:
+        raise UsageError("kind", f"choose one of {', '.join(SURFACE_KINDS)}", value=kind)
+    radii = van_der_waals(fill_elements(structure).elements) if radii is None else np.asarray(radii, np.float64)
     numbers = _with_radii(select(structure, atoms), radii)
     positions, chosen = structure.positions[numbers], radii[numbers]
     accessible = kind == "accessible"
@@ -235,7 +235,7 @@ def molecular_surface(
     field, of_atoms, points = depths_and_areas(balls)
     parts = [(field, of_atoms, points)]
     if cavities and len(closed):
-        progress.report("surface", 0.5)
+        progress.report_progress("surface", 0.5)
         whole, of_whole, points = depths_and_areas(None)
         # what is neither inside nor outside; where a probe outside reaches into a cavity, it ends the cavity
         within = replace(whole, values=np.maximum(whole.values, -field.values))
@@ -245,13 +245,14 @@ def molecular_surface(
         if field.values.min() >= 0:  # cavities without a node
             continue
         vertices, triangles = _marching(field, cavity > 0)
-        _, atoms_of = Near(positions, chosen, CELL).find(vertices)
+        _, atoms_of = NearestSphere(positions, chosen, CELL).find(vertices)
         vertices = _outside(vertices, positions[atoms_of], chosen[atoms_of] + probe * accessible)
         missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
         if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
             np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
             of_atoms[missing] = 0
-        number = closed.numbers[Near(*balls, CELL).find(vertices)[1]] if cavity else np.zeros(len(vertices), np.int64)
+        number = closed.numbers[NearestSphere(*balls, CELL).find(vertices)[1]] if cavity else np.zeros(len(vertices),
+                                                                                                       np.int64)
         made.append((vertices, triangles + sum(len(part[0]) for part in made), numbers[atoms_of],
                      _spread(vertices, triangles, atoms_of, of_atoms), number))
     vertices, triangles, atoms_of, of_vertices, number = (np.concatenate(part) for part in zip(*made, strict=True))
@@ -287,7 +288,7 @@ def _with_radii(chosen: NDArray[np.bool_], radii: Floats) -> Integers:
     return numbers
 
 
-def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE,
+def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, probe: float = PROBE_RADIUS,
               cavities: bool = False) -> Grid:
     """Return a map of depths inside the molecular surface of the chosen atoms, A, negative outside, for pictures.
 
@@ -301,7 +302,7 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
     MemoryPlanError
         When the lattice does not fit into memory.
     """
-    radii = van_der_waals(fill(structure).elements)
+    radii = van_der_waals(fill_elements(structure).elements)
     numbers = _with_radii(chosen, radii)
     positions, chosen_radii = structure.positions[numbers], radii[numbers]
     closed = None
@@ -312,7 +313,7 @@ def depth_map(structure: Structure, chosen: NDArray[np.bool_], spacing: float, p
                   _lattice(positions, chosen_radii + probe, spacing), 2)
 
 
-def cavity_spheres(structure: Structure, probe: float = PROBE) -> tuple[Floats, Floats]:
+def cavity_spheres(structure: Structure, probe: float = PROBE_RADIUS) -> tuple[Floats, Floats]:
     """Return spheres that fill the closed cavities of all atoms, for programs that make molecular surfaces themselves.
 
     Parameters
@@ -326,7 +327,7 @@ def cavity_spheres(structure: Structure, probe: float = PROBE) -> tuple[Floats, 
     centres, radii : (K, 3) and (K,) float64, A
         With them, such a program makes the outer surface only. The radii may be negative, but not below -`probe`.
     """
-    closed = find_cavities(structure.positions, van_der_waals(fill(structure).elements) + probe)
+    closed = find_cavities(structure.positions, van_der_waals(fill_elements(structure).elements) + probe)
     return closed.centres, closed.radii - probe
 
 
@@ -366,7 +367,8 @@ def _marching(field: Grid, cavity: bool = False) -> tuple[Floats, Integers]:
 
     That of a cavity encloses the region where it is negative.
     """
-    vertices, triangles, _, _ = extras.load("skimage.measure", "surfaces", "surface").marching_cubes(field.values, 0.0)
+    vertices, triangles, _, _ = extras.load_optional("skimage.measure", "surfaces",
+                                                     "surface").marching_cubes(field.values, 0.0)
     vertices = vertices.astype(np.float64) * field.lattice.spacing + field.lattice.origin
     triangles = triangles.astype(np.int64)
     a, b, c = (vertices[triangles[:, n]] for n in range(3))

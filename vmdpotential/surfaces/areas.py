@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.region import Cubes, Surface
+from vmdpotential.continuum.region import PointCubes, Surface
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,14 +55,15 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
     touched = np.zeros(len(radii), np.bool_)
     touched[union.arcs[:, 12:14].astype(np.int64)] = True
     counts, points = np.zeros(len(touched), np.int64), np.zeros((len(touched), 3))
-    launch(KERNELS["count_free_points"], len(touched), "surface", MIN_SHARE, **spheres, directions=spiral(POINTS),
+    launch_kernel(KERNELS["count_free_points"], len(touched), "surface", MIN_SHARE, **spheres,
+                  directions=spiral(POINTS),
            touched=touched, counts=counts, points=points, checked=POINTS)
     molecular = molecular and probe > 0
     result = 4 * np.pi / POINTS * counts * (radii - probe * molecular) ** 2
     if not (molecular and len(union.arcs)):
         return result, points
     parts = _parts_of_arcs(union.arcs)
-    cubes = Cubes(parts[:, 13:16], PART + 2 * probe)
+    cubes = PointCubes(parts[:, 13:16], PART + 2 * probe)
     places, triples = _touching_three(union)
     patches = spheres | {
         "parts": parts[cubes.order], "starts": cubes.starts, "low": cubes.low, "side": cubes.side,
@@ -72,7 +73,7 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
     for name, count in (("add_strips", len(union.arcs)), ("add_corners", len(places))):
         grain = max(MIN_SHARE, -(-count // (4 * threads.count())))
         area = np.zeros((-(-count // grain), len(radii)))
-        launch(KERNELS[name], count, "surface", grain, **patches, area=area, grain=grain)
+        launch_kernel(KERNELS[name], count, "surface", grain, **patches, area=area, grain=grain)
         result += area.sum(0)
     return result, points
 
@@ -82,7 +83,7 @@ def _parts_of_arcs(arcs: Floats) -> Floats:
     counts = np.maximum(1, np.ceil(arcs[:, 9] * (arcs[:, 11] - arcs[:, 10]) / PART)).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
     parts = np.empty((starts[-1], 18))
-    launch(KERNELS["cut_arcs"], len(arcs), "surface", MIN_SHARE, arcs=arcs, starts=starts, parts=parts)
+    launch_kernel(KERNELS["cut_arcs"], len(arcs), "surface", MIN_SHARE, arcs=arcs, starts=starts, parts=parts)
     return parts
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 KERNELS = KernelFile(Path(__file__).with_name("near.cu"))
 
@@ -21,7 +21,7 @@ POINTS_PER_TASK = 20_000
 MOST_CELLS = 8
 
 
-class Near:
+class NearestSphere:
     """Spheres in cell lists, for searches of the one nearest to a point.
 
     Parameters
@@ -60,7 +60,7 @@ class Near:
             Distance below which the search may stop, with a sphere that is not the nearest.
         """
         best, which = np.full(len(points), most), np.full(len(points), -1, np.int64)
-        launch(KERNELS["find_nearest_spheres"], len(points), "surface", POINTS_PER_TASK,
+        launch_kernel(KERNELS["find_nearest_spheres"], len(points), "surface", POINTS_PER_TASK,
                points=np.ascontiguousarray(points), centres=self._centres, radii=self._radii, order=self._order,
                starts=self._starts, best=best,
                which=which, shape=self._shape, origin=self._origin, side=self._side,

@@ -32,7 +32,7 @@ from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import registry
 from vmdpotential.frontend import adapters, messages
-from vmdpotential.frontend.adapters import describe, role
+from vmdpotential.frontend.adapters import describe_parameter, object_role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
@@ -131,9 +131,9 @@ def annotation(parameter: Parameter) -> Described:
     """Return the annotation that parses and describes a parameter; the command itself checks limits."""
     option, allowed, kind = parameter.option, parameter.option.allowed(), parameter.type
     base: Any
-    if role(parameter) == "structure":
+    if object_role(parameter) == "structure":
         base = System if parameter.required else AtomsArg
-    elif role(parameter) == "map":
+    elif object_role(parameter) == "map":
         base = MapsArg if parameter.several else MapArg
     elif allowed:
         base = Choice(option)
@@ -145,12 +145,12 @@ def annotation(parameter: Parameter) -> Described:
         base = StringArg
     else:
         base = {float: FloatArg, int: IntArg, bool: BoolArg}.get(kind, StringArg)
-    if parameter.several and role(parameter) != "map":
+    if parameter.several and object_role(parameter) != "map":
         base = ListOf(base)
-    text = describe(parameter)
-    if parameter.required and role(parameter):  # the declaration's help is about files
-        text = ("atoms of the system; default all structures that are displayed" if role(parameter) == "structure"
-                else "one or several maps, such as #2,3")
+    text = describe_parameter(parameter)
+    if parameter.required and object_role(parameter):  # the declaration's help is about files
+        text = ("atoms of the system; default all structures that are displayed"
+                if object_role(parameter) == "structure" else "one or several maps, such as #2,3")
     if not parameter.required and parameter.default not in (None, ()):
         default = parameter.default
         if isinstance(default, bool):
@@ -161,19 +161,21 @@ def annotation(parameter: Parameter) -> Described:
 
 def description(command: Command) -> CmdDesc:
     """Return ChimeraX's description of a command."""
-    offered = [(parameter.name, annotation(parameter), parameter.required) for parameter in adapters.offered(command)]
+    offered = [(parameter.name, annotation(parameter),
+                parameter.required) for parameter in adapters.offered_parameters(command)]
     keyword = [(name, kind) for name, kind, required in offered if not required]
     keyword += [(parameter.name, annotation(parameter)) for parameter in surface_options(command)]
     if not adapters.to_file(command):
         keyword.insert(0, ("name", Described(StringArg, f"name of the new model; default "
                                                         f"{command.makes}")))
-    aliases = [(alias, annotation(parameter)) for parameter in (*adapters.offered(command), *surface_options(command))
+    aliases = [(alias, annotation(parameter)) for parameter in (*adapters.offered_parameters(command),
+                                                                *surface_options(command))
                for alias in parameter.option.aliases if not parameter.required]
     # further specifications are after keywords, as they would be read as part of the first one otherwise
     needed = [parameter for parameter in command.parameters if parameter.required]
-    first = next((parameter for parameter in needed if role(parameter)), None)
-    named = [p.name for p in needed if p.option.selection or (role(p) == "map" and p is not first)]
-    optional = [*(p.name for p in needed if role(p) == "structure"), *named]
+    first = next((parameter for parameter in needed if object_role(parameter)), None)
+    named = [p.name for p in needed if p.option.selection or (object_role(p) == "map" and p is not first)]
+    optional = [*(p.name for p in needed if object_role(p) == "structure"), *named]
     return CmdDesc(
         required=[(name, kind) for name, kind, required in offered if required and name not in optional],
         optional=[(name, kind) for name, kind, _ in offered if name in optional], required_arguments=named,

@@ -16,7 +16,7 @@ from vmdpotential.errors import InputError, UsageError, VmdpotentialError
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import open_map
-from vmdpotential.io.trajectories.frames import Loaded
+from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -104,7 +104,7 @@ def read_atoms(atoms: Any, place: Any = None, topology: Path | None = None) -> S
         residue_ids=np.array(residues.numbers, np.int64),
         residue_index=np.concatenate([[0], np.cumsum((np.diff(residue, axis=0) != 0).any(1))]),
         chain_ids=np.char.strip(np.array(residues.chain_ids, np.str_)),
-        elements=elements.complete(
+        elements=elements.complete_elements(
             np.array(ordered.element_names, np.str_), np.array(ordered.names, np.str_),
             np.array(residues.names, np.str_)),
         insertion_codes=np.char.strip(np.array(residues.insertion_codes, np.str_)),
@@ -142,7 +142,7 @@ def positions_now(selected: Selected) -> Any:
     return np.array(selected.place.inverse() * atoms.scene_coords, np.float64)
 
 
-def read_frames(selected: Selected) -> Loaded:
+def read_frames(selected: Selected) -> LoadedFrames:
     """Return the coordinate sets of the atoms' models as frames; a model with only one is in every frame.
 
     Raises
@@ -165,7 +165,7 @@ def read_frames(selected: Selected) -> Loaded:
             place = selected.place.inverse() * model.scene_position
             positions[rows] = place * own[selected.atoms.filter(rows).coord_indices]
         held.append((positions, selected.structure.cell))
-    return Loaded(f"the coordinate sets of {' and '.join(f'#{m.id_string}' for m in selected.models)}", held)
+    return LoadedFrames(f"the coordinate sets of {' and '.join(f'#{m.id_string}' for m in selected.models)}", held)
 
 
 def _charges(atoms: Any) -> Any:

@@ -9,7 +9,7 @@ from chimerax.core.errors import UserError
 
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.frontend.adapters import covering_surface, same_molecules
-from vmdpotential.frontend.following import Following
+from vmdpotential.frontend.following import FollowingMap
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
 
@@ -20,7 +20,7 @@ from .show import put_values
 TRIGGER = "new frame"
 
 
-class Live(Following):
+class Live(FollowingMap):
     """A map model that is redrawn when its atoms have moved.
 
     Parameters
@@ -39,7 +39,7 @@ class Live(Following):
         The result of the command ``live``.
     """
 
-    failures = (*Following.failures, UserError)
+    failures = (*FollowingMap.failures, UserError)
     whole = "potential map"
 
     def __init__(self, session: Any, command: Command, convert: Any, spell: Any, volume: Any, selected: Selected,

@@ -21,7 +21,7 @@ from .convert import Selected
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from vmdpotential.figures.colours import Range
+    from vmdpotential.figures.colours import ValueRange
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
 
@@ -96,7 +96,7 @@ def _show_map(session: Any, grid: Grid, name: str, selected: Selected | None,
     volume.vmdpotential_header = dict(grid.header())
     if selected is not None:
         volume.position = selected.place
-    level = colours.isovalue(grid)
+    level = colours.initial_isovalue(grid)
     levels = colours.isosurface_levels(grid) if by_levels else (-level, level)
     shades = [(*_rgba(colours.sign_colour(value))[:3], OPACITY) for value in levels]
     if min(lattice.shape) > 1:
@@ -161,7 +161,7 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, optio
     from chimerax.core.models import Surface
     from chimerax.surface import ses_surface_geometry
 
-    from vmdpotential.molecule.elements import fill, radii
+    from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
     from vmdpotential.surfaces import cavity_spheres
 
     part = options["surface_of"]
@@ -170,12 +170,12 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, optio
     centres, sizes = cavity_spheres(computed)  # which fill cavities, so that only the outer surface is made
     vertices, normals, triangles = ses_surface_geometry(
         np.float32(np.concatenate([computed.positions, centres])),
-        np.float32(np.concatenate([radii(fill(computed).elements), sizes])))
+        np.float32(np.concatenate([van_der_waals_radii(fill_elements(computed).elements), sizes])))
     span = options["range"] or adapters.surface_range(grid, selected.structure)
     words = adapters.legend(grid, span)
     model = Surface(f"{name} surface, {words}", session)
     model.set_geometry(vertices, normals, triangles)
-    points = vertices + colours.outwards(grid) * normals
+    points = vertices + colours.reading_distance(grid) * normals
     rgb = colours.rgb_of(grid.covering(points).sample(points), span)
     model.vertex_colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
     model.position = selected.place
@@ -186,7 +186,7 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, optio
     return f"surface #{model.id_string}{of_part}, coloured from {words} (red, white, blue)"
 
 
-def _show_key(session: Any, span: Range, words: str) -> None:
+def _show_key(session: Any, span: ValueRange, words: str) -> None:
     """Show ChimeraX's key with the colours, and a label that describes them."""
     from chimerax.color_key.model import get_model
     from chimerax.label.label2d import label_change, label_create, session_labels

@@ -14,11 +14,11 @@ from chimerax.core.commands import AtomSpecArg
 from chimerax.core.errors import UserError
 from chimerax.map import Volume
 
-from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain
+from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain_spelling
 from vmdpotential.frontend import adapters, dialog, messages
-from vmdpotential.frontend.adapters import role
+from vmdpotential.frontend.adapters import object_role
 from vmdpotential.frontend.display import surface_options
-from vmdpotential.io.trajectories.frames import Change
+from vmdpotential.io.trajectories.frames import FrameChange
 from vmdpotential.parameters import Command, Parameter, Report, by_own_names
 
 from . import missing
@@ -134,7 +134,7 @@ def spelling(command: Command) -> Spelling:
     def spell(name: str, value: str = "") -> str:
         other = messages.owner(name, types)
         if name not in types and other is None:
-            return plain(name, value)
+            return plain_spelling(name, value)
         if types.get(name) is bool:
             value = {"yes": "true", "no": "false"}.get(value, value)
         first, *others = name.split("_")
@@ -145,7 +145,7 @@ def spelling(command: Command) -> Spelling:
 
 
 def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
-            selected: Selected) -> tuple[Selected, tuple[Change, ...]]:
+            selected: Selected) -> tuple[Selected, tuple[FrameChange, ...]]:
     """Return the atoms of a new model with the requested assembly or cell, and the change that copies frames, too.
 
     Without a request, they are the selected atoms, and there is no change.
@@ -197,8 +197,8 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
     values: dict[str, Any] = {}
     selected = place = None
     # maps first: the atoms drawn on a slice are read in the coordinates of its map
-    for parameter in sorted(adapters.offered(command), key=lambda p: role(p) != "map"):
-        value, kind = inputs.get(parameter.name), role(parameter)
+    for parameter in sorted(adapters.offered_parameters(command), key=lambda p: object_role(p) != "map"):
+        value, kind = inputs.get(parameter.name), object_role(parameter)
         if kind == "structure" and (parameter.required or value is not None):
             value = _atoms(session, value)
         if value is None or adapters.is_topology(command, parameter):

@@ -14,11 +14,11 @@ from chimerax.ui import MainToolWindow
 from Qt import QtCore, QtWidgets  # noqa: F401 - modules of Qt, which the panel uses
 
 from vmdpotential.frontend import adapters
-from vmdpotential.frontend.adapters import role
+from vmdpotential.frontend.adapters import object_role
 from vmdpotential.frontend.declarations import as_text, in_front
-from vmdpotential.frontend.dialog import Panel
+from vmdpotential.frontend.dialog import DialogPanel
 from vmdpotential.frontend.display import surface_options
-from vmdpotential.frontend.form import Entry, Form
+from vmdpotential.frontend.form import CommandForm, FormEntry
 from vmdpotential.parameters import Command, Parameter
 
 from .task import Task, end_live
@@ -45,18 +45,18 @@ class ChimeraX:
 
     def task(self, command: Command, inputs: Mapping[str, str], warn: Callable[[str], None]) -> Task:
         """Return a run of a command with the values of its form."""
-        parameters = {p.name: p for p in (*adapters.offered(command), *surface_options(command))}
+        parameters = {p.name: p for p in (*adapters.offered_parameters(command), *surface_options(command))}
         values: dict[str, Any] = {"name": inputs.get("name", "")}
         for name, text in inputs.items():
             parameter = parameters.get(name)
-            if parameter is None or (text == _default(parameter) and not role(parameter)):
+            if parameter is None or (text == _default(parameter) and not object_role(parameter)):
                 continue
             if text.strip() or parameter.required:
                 values[name] = self._value(parameter, text.strip())
         return Task(self.session, command, values, warn)
 
     def _value(self, parameter: Parameter, text: str) -> Any:
-        kind = role(parameter)
+        kind = object_role(parameter)
         if not kind:
             return text.split() if parameter.several else text
         if kind == "structure" and text == "all":
@@ -85,21 +85,22 @@ class ChimeraX:
         return [*(["all", "sel"] if kind == "structure" else []), *(f"#{model.id_string}" for model in models)]
 
 
-def entries(command: Command) -> list[Entry]:
+def entries(command: Command) -> list[FormEntry]:
     """Return the fields of a command's form: inputs and display, then other important ones, then the rest."""
-    offered, shown = adapters.offered(command), surface_options(command)
-    fields = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p)) for p in offered if p.required]
-    fields += [Entry(p.name, p, _default(p), adapters.describe(p), p.option.front) for p in shown]
-    others = [Entry(p.name, p, _default(p), adapters.describe(p), in_front(command, p))
+    offered, shown = adapters.offered_parameters(command), surface_options(command)
+    fields = [FormEntry(p.name, p, _default(p), adapters.describe_parameter(p),
+                        in_front(command, p)) for p in offered if p.required]
+    fields += [FormEntry(p.name, p, _default(p), adapters.describe_parameter(p), p.option.front) for p in shown]
+    others = [FormEntry(p.name, p, _default(p), adapters.describe_parameter(p), in_front(command, p))
               for p in offered if not p.required]
     if not adapters.to_file(command):
-        others.append(Entry("name", None, "", "name of the new models", False))
+        others.append(FormEntry("name", None, "", "name of the new models", False))
     return sorted([*fields, *others], key=lambda entry: not entry.front)
 
 
 def _default(parameter: Parameter) -> str:
     if parameter.required:
-        return "all" if role(parameter) == "structure" else ""
+        return "all" if object_role(parameter) == "structure" else ""
     return as_text(parameter.default)
 
 
@@ -115,8 +116,8 @@ class Potential(ToolInstance):  # type: ignore[misc]
         viewer = ChimeraX(session)
         self.tool_window = MainToolWindow(self)
         commands = adapters.viewer_commands(session.logger.warning)
-        forms = [Form(Qt, command, entries(command), viewer.choices) for command in commands]
-        self.panel = Panel(Qt, viewer, forms)
+        forms = [CommandForm(Qt, command, entries(command), viewer.choices) for command in commands]
+        self.panel = DialogPanel(Qt, viewer, forms)
         layout = QtWidgets.QVBoxLayout(self.tool_window.ui_area)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.panel.widget)

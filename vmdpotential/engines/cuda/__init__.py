@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import DTypeLike, NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.engines.costs import CUDA, Costs
+from vmdpotential.engines.costs import CUDA_COSTS, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class CudaEngine(Engine):
     """All NVIDIA GPUs of this machine, or those that the environment variable VMDPOTENTIAL_GPUS names."""
 
     name = "cuda"
-    costs: Costs = CUDA
+    costs: Costs = CUDA_COSTS
 
     def check(self) -> None:
         """Make sure that the engine works on this machine.

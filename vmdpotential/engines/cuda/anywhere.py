@@ -54,7 +54,7 @@ class AtPoints(MeshSum):
             points = np.ascontiguousarray(points if self._compact is None else self._compact.wrap(points), np.float64)
             gpu = device.least_busy_gpus(1)[0]
             needed = self.fixed_bytes(len(positions)) + 56 * len(points)
-            with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
+            with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})", needed):
                 if needed > gpu.free():
                     raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU "
                                           f"memory, {gpu.free()} are free", "use {engine cpu}")
@@ -74,7 +74,7 @@ class AtPoints(MeshSum):
             kernel = gpu.kernel("near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
             kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())
         stream.synchronize()
-        device.driver().memcpy_dtoh(values, sums)
+        device.cuda_driver().memcpy_dtoh(values, sums)
 
 
 def _box(mesh: Mesh, cell: Cell | None) -> Lattice:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vmdpotential import cache, progress
 from vmdpotential.errors import BackendError
-from vmdpotential.kernels.build import HEADERS, is_shared
+from vmdpotential.kernels.build import HEADER_FOLDER, is_shared
 
 HERE = Path(__file__).parent
 
@@ -45,12 +45,12 @@ class CompilationError(BackendError):
         self.listing = listing
 
 
-def address(kind: str) -> np.dtype[Any]:
-    """Return the type, for :func:`struct`, of a pointer to values of the C type `kind` on the device."""
+def pointer_type(kind: str) -> np.dtype[Any]:
+    """Return the type, for :func:`struct_type`, of a pointer to values of the C type `kind` on the device."""
     return np.dtype(np.uint64, metadata={"to": kind})  # type: ignore[call-overload]
 
 
-def struct(name: str, fields: Sequence[Any], file: str = "") -> np.dtype[Any]:
+def struct_type(name: str, fields: Sequence[Any], file: str = "") -> np.dtype[Any]:
     """Return the type of records that kernels read as a struct, and declare the struct to them.
 
     Parameters
@@ -58,7 +58,7 @@ def struct(name: str, fields: Sequence[Any], file: str = "") -> np.dtype[Any]:
     name : str
         Name of the struct in C.
     fields : sequence of tuples
-        Fields as for :class:`numpy.dtype`; types may also be those of :func:`address` and of earlier structs.
+        Fields as for :class:`numpy.dtype`; types may also be those of :func:`pointer_type` and of earlier structs.
     file : str
         Kernel file that uses the struct; by default all of them.
     """
@@ -111,7 +111,7 @@ def _included(path: Path, done: set[Path]) -> str:
     done.add(path)
 
     def replace(include: re.Match[str]) -> str:
-        places = (folder / include[1] for folder in (path.parent, HEADERS))
+        places = (folder / include[1] for folder in (path.parent, HEADER_FOLDER))
         header = next((place for place in places if place.exists()), None)
         number = path.read_text("utf-8")[: include.start()].count("\n") + 2
         return include[0] if header is None else f'{_included(header, done)}#line {number} "{path.name}"'
@@ -150,7 +150,7 @@ def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, 
             if binary is None:
                 binary = _compile(file, text, nvcc, options(macros), architecture)
                 cache.write(entry, binary, FOLDER)
-    return device.driver().module_from_buffer(binary)
+    return device.cuda_driver().module_from_buffer(binary)
 
 
 def _compile(file: str | Path, text: str, nvcc: str, flags: list[str], architecture: str) -> bytes:
@@ -160,7 +160,7 @@ def _compile(file: str | Path, text: str, nvcc: str, flags: list[str], architect
         binary: bytes = device.compiler().compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
                                                   cache_dir=False)  # PyCUDA's cache has no checksums
         return binary
-    except device.driver().CompileError as error:
+    except device.cuda_driver().CompileError as error:
         output = (error.stderr or "") + (error.stdout or "")
         output = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
         raise failure(file, text, output, cache.folder(FOLDER)) from None

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import device
-from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.cuda.programs import MAX_UNIFORMS, Programs
 from vmdpotential.engines.pairs import Atoms, Floats, Integers, PairResult, PairSum
 from vmdpotential.errors import InputError
-from vmdpotential.grid.lattice import bounds
+from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.molecule.cell import Cell
 
 FILE = "clusters.cu"
@@ -22,30 +22,30 @@ FILE = "clusters.cu"
 SUPER = 64
 
 #: Boxes relative to the centre of a super cluster, A.
-BOX = struct("Box", [("low", np.float32, 3), ("high", np.float32, 3)], FILE)
+BOX = struct_type("Box", [("low", np.float32, 3), ("high", np.float32, 3)], FILE)
 
 #: An excluded pair: the places of both atoms, the first one within its super cluster, and the image of the second.
-EXCLUDED = struct("Excluded", [("first", np.int32), ("second", np.int32), ("code", np.int32)], FILE)
+EXCLUDED = struct_type("Excluded", [("first", np.int32), ("second", np.int32), ("code", np.int32)], FILE)
 
 #: Atoms of one set.
-SIDE = struct("Side", [
-    ("atoms", address("struct Atom")),  # (places)
-    ("parameters", address("const struct Atom")),  # (atoms) records without coordinates
-    ("positions", address("const double")),  # (atoms, 3)
-    ("bins", address("int")),  # number of atoms of each bin
-    ("next", address("int")),  # place of the next atom of each bin
-    ("bin", address("int")),  # (atoms) bin of each atom
-    ("placed", address("int")),  # (places) the atoms by bin
-    ("places", address("int")),  # (atoms) place of each atom
-    ("index", address("int")),  # (places) the atom, -1 for none
-    ("home", address("double")),  # (places, 3) position of the atom in the search
-    ("centres", address("double")),  # (supers, 3)
-    ("groups", address("struct Box")),  # (places / 4)
-    ("boxes", address("struct Box")),  # (supers)
-    ("forces", address("REAL")),  # (places, 3)
-    ("energies", address("double")),  # (places, terms)
-    ("out_forces", address("REAL")),  # (atoms, 3)
-    ("out_energies", address("double")),  # (atoms, terms)
+SIDE = struct_type("Side", [
+    ("atoms", pointer_type("struct Atom")),  # (places)
+    ("parameters", pointer_type("const struct Atom")),  # (atoms) records without coordinates
+    ("positions", pointer_type("const double")),  # (atoms, 3)
+    ("bins", pointer_type("int")),  # number of atoms of each bin
+    ("next", pointer_type("int")),  # place of the next atom of each bin
+    ("bin", pointer_type("int")),  # (atoms) bin of each atom
+    ("placed", pointer_type("int")),  # (places) the atoms by bin
+    ("places", pointer_type("int")),  # (atoms) place of each atom
+    ("index", pointer_type("int")),  # (places) the atom, -1 for none
+    ("home", pointer_type("double")),  # (places, 3) position of the atom in the search
+    ("centres", pointer_type("double")),  # (supers, 3)
+    ("groups", pointer_type("struct Box")),  # (places / 4)
+    ("boxes", pointer_type("struct Box")),  # (supers)
+    ("forces", pointer_type("REAL")),  # (places, 3)
+    ("energies", pointer_type("double")),  # (places, terms)
+    ("out_forces", pointer_type("REAL")),  # (atoms, 3)
+    ("out_energies", pointer_type("double")),  # (atoms, terms)
     ("low", np.float64, 3),  # lower corner of the bins, A
     ("scale", np.float64, 3),  # bins per A
     ("across", np.int32, 3),  # number of bins along each axis
@@ -55,21 +55,21 @@ SIDE = struct("Side", [
 ], FILE)
 
 #: Struct ClusterTask of clusters.cu.
-TASK = struct("ClusterTask", [
+TASK = struct_type("ClusterTask", [
     ("first", SIDE),
     ("second", SIDE),
     ("basis", np.float64, (3, 3)),  # lattice vectors as rows
     ("inverse", np.float64, (3, 3)),  # its inverse; zeros: not periodic
-    ("entries", address("struct Entry")),  # (room)
-    ("items", address("struct Item")),  # (room / chunk)
-    ("masks", address("unsigned int")),  # (mask_room, 8) bits of lanes whose pair is excluded, by cluster
-    ("pairs", address("const int")),  # (pair_count, 2) excluded pairs of atoms
-    ("found", address("struct Excluded")),  # (pair_count), with the place of the first among all places
-    ("cursors", address("int")),  # (supers) index of the next excluded pair
-    ("starts", address("int")),  # (supers + 1) first index in `excluded`
-    ("excluded", address("struct Excluded")),
-    ("used", address("unsigned long long")),  # numbers of entries, of masks, and of clusters in entries
-    ("table", address("const struct Table")),  # (types, types)
+    ("entries", pointer_type("struct Entry")),  # (room)
+    ("items", pointer_type("struct Item")),  # (room / chunk)
+    ("masks", pointer_type("unsigned int")),  # (mask_room, 8) bits of lanes whose pair is excluded, by cluster
+    ("pairs", pointer_type("const int")),  # (pair_count, 2) excluded pairs of atoms
+    ("found", pointer_type("struct Excluded")),  # (pair_count), with the place of the first among all places
+    ("cursors", pointer_type("int")),  # (supers) index of the next excluded pair
+    ("starts", pointer_type("int")),  # (supers + 1) first index in `excluded`
+    ("excluded", pointer_type("struct Excluded")),
+    ("used", pointer_type("unsigned long long")),  # numbers of entries, of masks, and of clusters in entries
+    ("table", pointer_type("const struct Table")),  # (types, types)
     ("doubles", np.float64, MAX_UNIFORMS),  # constants of the programs
     ("u", np.float32, MAX_UNIFORMS),
     ("reach", np.float32),
@@ -146,7 +146,7 @@ def set_bins(task: Any, side: Any, positions: Floats) -> int:
     Atoms are wrapped into the cell, unless they are compact and fill only a small part of it.
     """
     basis = task["basis"]
-    low, high = bounds(positions)
+    low, high = coordinate_bounds(positions)
     extent, box, volume = high - low, np.abs(basis).sum(0), abs(float(np.linalg.det(basis)))
     side["wraps"] = task["inverse"].any() and ((extent > box).any() or extent.prod() > volume / 2)
     if side["wraps"]:
@@ -179,7 +179,7 @@ def arrange(held: DeviceBuffers, task: Any, sets: list[Floats], records: list[ND
     launch : callable
         ``launch(name, blocks, threads)`` queues a kernel with the task.
     """
-    gpu, drv = held.gpu, device.driver()
+    gpu, drv = held.gpu, device.cuda_driver()
     names = ("first", "second")[: len(sets)]
     for name, positions in zip(names, sets, strict=True):
         side, count = task[name], len(positions)
@@ -233,7 +233,7 @@ def sort_exclusions(held: DeviceBuffers, task: Any, exclusions: Integers | None,
         task["found"] = gpu.buffer("pairs found", EXCLUDED.itemsize * len(pairs))
         task["cursors"] = gpu.upload("pairs cursors", counts)
         launch("find_excluded", blocks, 256)
-        device.driver().memcpy_dtoh(counts, int(task["cursors"]))
+        device.cuda_driver().memcpy_dtoh(counts, int(task["cursors"]))
     starts = np.zeros(supers + 1, np.int32)
     np.cumsum(counts, out=starts[1:])
     task["starts"] = held.keep("starts", starts)
@@ -280,7 +280,7 @@ class ClusterList:
         programs, terms, real = pairs.programs, len(pairs.work.potential.terms), pairs.programs.real.itemsize
         sides = [atoms] + ([others] if others is not None else [])
         self.gpu = gpu = device.least_busy_gpus(1)[0]
-        with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
             self.allocated_bytes = held = DeviceBuffers(gpu)
             task["same"] = others is None
             arrange(held, task, [np.asarray(side.positions, np.float64) for side in sides],
@@ -318,7 +318,7 @@ class ClusterList:
             task["items"] = held.take("items", ITEM * (int(task["room"]) // chunk))
             task["masks"] = held.take("masks", 32 * int(task["mask_room"]))
             self.build(None)
-            device.driver().memcpy_dtoh(used, int(task["used"]))
+            device.cuda_driver().memcpy_dtoh(used, int(task["used"]))
             if used[0] <= task["room"] and used[1] <= task["mask_room"]:
                 break
         self.slots = int(used[2]) * 32
@@ -327,7 +327,7 @@ class ClusterList:
     def build(self, stream: Any) -> None:
         """Queue the kernel that makes the list."""
         task, warps = self.task, WARPS["build"]
-        device.driver().memset_d32_async(int(task["used"]), 0, 6, stream)
+        device.cuda_driver().memset_d32_async(int(task["used"]), 0, 6, stream)
         kernel = self.pairs.kernel(self.gpu, "build")
         kernel.prepared_async_call((int(task["first"]["supers"]), 1, 1), (32 * warps, 1, 1), stream, task.tobytes())
 
@@ -365,10 +365,10 @@ class ClusterList:
         forces = [np.zeros((n, 3), self.pairs.programs.real) for n in self.counts]
         energies = [np.zeros((n, len(work.potential.terms))) for n in self.counts]
         if not self.empty:
-            with self.gpu as gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+            with self.gpu as gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
                 self._send([positions] + ([others] if others is not None else []))
                 self.launch()
-                copy = device.driver().memcpy_dtoh
+                copy = device.cuda_driver().memcpy_dtoh
                 for name, result, its in zip(("first", "second"), forces, energies, strict=False):
                     copy(result, int(self.task[name]["out_forces"]))
                     if work.energy:

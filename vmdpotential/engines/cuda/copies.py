@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import pinned
-from vmdpotential.engines.cuda.device import driver
+from vmdpotential.engines.cuda.device import cuda_driver
 from vmdpotential.kernels import threads
 
 #: Bytes of a piece, number of pieces in pinned memory, and largest number of queued transfers.
@@ -36,9 +36,9 @@ def put(*transfers: tuple[int, NDArray[Any]]) -> None:
     pieces = [piece for address, array in transfers for piece in _pieces(address, np.ascontiguousarray(array))]
     if len(pieces) == len(transfers):  # all arrays are small
         for address, piece in pieces:
-            driver().memcpy_htod(address, piece)
+            cuda_driver().memcpy_htod(address, piece)
         return
-    staging, sent = pinned.empty((PIECES, PIECE), np.uint8), [driver().Event() for _ in range(PIECES)]
+    staging, sent = pinned.empty_pinned((PIECES, PIECE), np.uint8), [cuda_driver().Event() for _ in range(PIECES)]
 
     def fill(n: int) -> tuple[int, NDArray[np.uint8]]:
         address, piece = pieces[n]
@@ -49,7 +49,7 @@ def put(*transfers: tuple[int, NDArray[Any]]) -> None:
     filled: deque[Future[tuple[int, NDArray[np.uint8]]]] = deque(
         _workers().submit(fill, n) for n in range(min(PIECES, len(pieces))))
     for n in range(len(pieces)):
-        driver().memcpy_htod_async(*filled.popleft().result(), None)
+        cuda_driver().memcpy_htod_async(*filled.popleft().result(), None)
         sent[n % PIECES].record()
         before = n - AHEAD
         if before >= 0 and before + PIECES < len(pieces):

@@ -44,7 +44,7 @@ _HINT = "use {engine cpu}"
 
 
 @cache
-def driver() -> Any:
+def cuda_driver() -> Any:
     """Return the module pycuda.driver, initialised.
 
     Raises
@@ -71,7 +71,7 @@ def driver() -> Any:
 
 def compiler() -> Any:
     """Return the module pycuda.compiler."""
-    driver()  # raises an error if something is missing
+    cuda_driver()  # raises an error if something is missing
     from pycuda import compiler as module
 
     return module
@@ -102,7 +102,7 @@ def nvcc() -> str:
                        f"install the CUDA toolkit and put nvcc on PATH, or {_HINT}")
 
 
-class Block:
+class MemoryBlock:
     """Memory on a GPU, which is kept for reuse when the block is deleted.
 
     Parameters
@@ -132,7 +132,7 @@ class Gpu:
     """One GPU: its context, kernels and buffers. ``with gpu:`` makes it current."""
 
     def __init__(self, number: int) -> None:
-        device = driver().Device(number)
+        device = cuda_driver().Device(number)
         self.number = number
         self.name = str(device.name())
         self.capability = tuple(device.compute_capability())
@@ -140,22 +140,22 @@ class Gpu:
             raise BackendError(
                 f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
                 f"{_dotted(OLDEST)} is needed", _HINT)
-        attribute = driver().device_attribute
+        attribute = cuda_driver().device_attribute
         self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
         self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
         self.memory = int(device.total_memory())
-        with errors(f"GPU {number}"):
+        with converted_errors(f"GPU {number}"):
             self._context = device.retain_primary_context()
         self._lock = threading.RLock()
         self._buffers: dict[str, tuple[Any, int]] = {}
-        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
+        self._blocks: weakref.WeakSet[MemoryBlock] = weakref.WeakSet()
         self._spare: dict[int, list[Any]] = {}
         self._timers: list[tuple[Any, Any]] = []
         self._staging: dict[str, list[tuple[Any, Any]]] = {}
         self.users, self._counting = 0, threading.Lock()  # threads that use it or wait for it
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
-        self._shared: weakref.WeakValueDictionary[Any, Block] = weakref.WeakValueDictionary()
+        self._shared: weakref.WeakValueDictionary[Any, MemoryBlock] = weakref.WeakValueDictionary()
         self._streams: tuple[Any, list[tuple[Any, Any]]] | None = None
 
     def __enter__(self) -> Gpu:
@@ -171,7 +171,7 @@ class Gpu:
 
     def __exit__(self, *_: object) -> None:
         try:
-            driver().Context.pop()
+            cuda_driver().Context.pop()
         finally:
             self._leave()
 
@@ -185,7 +185,7 @@ class Gpu:
         try:
             return self._timers.pop()
         except IndexError:
-            return driver().Event(), driver().Event()
+            return cuda_driver().Event(), cuda_driver().Event()
 
     def release_timers(self, timers: tuple[Any, Any]) -> None:
         """Keep events that are no longer needed for reuse; from any thread."""
@@ -194,7 +194,7 @@ class Gpu:
     def streams(self) -> tuple[Any, list[tuple[Any, Any]]]:
         """Return an event, and two streams with an event each; created once, as only this context can free them."""
         if self._streams is None:
-            drv = driver()
+            drv = cuda_driver()
             self._streams = drv.Event(), [(drv.Stream(), drv.Event()) for _ in range(2)]
         return self._streams
 
@@ -206,7 +206,7 @@ class Gpu:
     def free(self) -> int:
         """Return the bytes that may be taken: free memory and our own buffers, up to the limit that is set."""
         # the driver needs some memory for launches
-        free: int = int(driver().mem_get_info()[0]) + self.allocated_bytes() - 64 * 2**20
+        free: int = int(cuda_driver().mem_get_info()[0]) + self.allocated_bytes() - 64 * 2**20
         limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
         return free if limit is None else min(free, limit)
 
@@ -232,11 +232,11 @@ class Gpu:
         if held is None or held[1] < size or held[1] > 2 * size + 2**24:
             self._buffers.pop(name, None)
             held = None  # frees the old buffer before the new one is allocated
-            with errors(f"GPU {self.number} ({self.name})", size):
-                self._buffers[name] = (driver().mem_alloc(max(size, 16)), size)
+            with converted_errors(f"GPU {self.number} ({self.name})", size):
+                self._buffers[name] = (cuda_driver().mem_alloc(max(size, 16)), size)
         return int(self._buffers[name][0])
 
-    def take(self, size: int) -> Block:
+    def take(self, size: int) -> MemoryBlock:
         """Return a block of at least `size` bytes, which belongs to the caller.
 
         Raises
@@ -254,23 +254,23 @@ class Gpu:
             allocation = None
         if allocation is None:
             try:
-                allocation = driver().mem_alloc(rounded)
-            except driver().MemoryError:
+                allocation = cuda_driver().mem_alloc(rounded)
+            except cuda_driver().MemoryError:
                 self.trim(0)
-                with errors(f"GPU {self.number} ({self.name})", rounded):
-                    allocation = driver().mem_alloc(rounded)
-        block = Block(self, allocation, rounded)
+                with converted_errors(f"GPU {self.number} ({self.name})", rounded):
+                    allocation = cuda_driver().mem_alloc(rounded)
+        block = MemoryBlock(self, allocation, rounded)
         self._blocks.add(block)
         return block
 
-    def keep(self, array: np.ndarray[Any, Any]) -> Block:
+    def keep(self, array: np.ndarray[Any, Any]) -> MemoryBlock:
         """Return a block with a copy of an array."""
         block = self.take(max(array.nbytes, 16))
         if array.nbytes:
-            driver().memcpy_htod(block.address, np.ascontiguousarray(array))
+            cuda_driver().memcpy_htod(block.address, np.ascontiguousarray(array))
         return block
 
-    def share(self, key: Any, make: Callable[[], np.ndarray[Any, Any]]) -> Block:
+    def share(self, key: Any, make: Callable[[], np.ndarray[Any, Any]]) -> MemoryBlock:
         """Return a block with a copy of the array that `make` returns; callers with the same key share one block."""
         block = self._shared.get(key)
         if block is None:
@@ -292,7 +292,7 @@ class Gpu:
         """Copy an array to the buffer of that name and return its address."""
         address = self.buffer(name, array.nbytes)
         if array.nbytes:
-            driver().memcpy_htod(address, np.ascontiguousarray(array))
+            cuda_driver().memcpy_htod(address, np.ascontiguousarray(array))
         return address
 
     def send(self, name: str, array: np.ndarray[Any, Any], stream: Any) -> int:
@@ -303,13 +303,13 @@ class Gpu:
         """
         address, source = self.buffer(name, array.nbytes), np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         waiting = self._staging.setdefault(name, [])
-        block, sent = waiting.pop(0) if len(waiting) == 2 else (None, driver().Event())
+        block, sent = waiting.pop(0) if len(waiting) == 2 else (None, cuda_driver().Event())
         if block is not None:
             sent.synchronize()
         if block is None or len(block) < len(source):
-            block = driver().pagelocked_empty(len(source) + len(source) // 8, np.uint8)
+            block = cuda_driver().pagelocked_empty(len(source) + len(source) // 8, np.uint8)
         block[: len(source)] = source
-        driver().memcpy_htod_async(address, block[: len(source)], stream)
+        cuda_driver().memcpy_htod_async(address, block[: len(source)], stream)
         sent.record(stream)
         waiting.append((block, sent))
         return address
@@ -360,9 +360,9 @@ class Gpu:
 
 
 @contextlib.contextmanager
-def errors(what: str, size: int = 0) -> Iterator[None]:
+def converted_errors(what: str, size: int = 0) -> Iterator[None]:
     """Convert CUDA's errors inside the block into ours; `size` is the number of bytes that the block allocates."""
-    drv = driver()
+    drv = cuda_driver()
     try:
         yield
     except drv.MemoryError:
@@ -385,7 +385,7 @@ def gpus() -> tuple[Gpu, ...]:
     UsageError
         If the variable names a GPU that does not exist.
     """
-    count = driver().Device.count()
+    count = cuda_driver().Device.count()
     nvcc()
     text = os.environ.get("VMDPOTENTIAL_GPUS", "")
     if text:
@@ -441,7 +441,7 @@ def with_room(size: int, gpu: Gpu | None = None) -> Iterator[Gpu]:
         If more memory is needed than is free.
     """
     gpu = gpu or least_busy_gpus(1)[0]
-    with gpu, errors(f"GPU {gpu.number} ({gpu.name})", size):
+    with gpu, converted_errors(f"GPU {gpu.number} ({gpu.name})", size):
         if size > gpu.free():
             raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(gpu.free())} are free",
                                   "use a larger {spacing}, or {engine cpu}")

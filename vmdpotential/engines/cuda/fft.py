@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.engines.cuda.device import driver, gpu_array
+from vmdpotential.engines.cuda.device import cuda_driver, gpu_array
 from vmdpotential.errors import BackendError
 from vmdpotential.extras import install_command
 
@@ -19,7 +19,7 @@ def application() -> Any:
     BackendError
         If pyvkfft is not installed, or does not work.
     """
-    driver()
+    cuda_driver()
     try:
         from pyvkfft.cuda import VkFFTApp
     except ModuleNotFoundError as error:

@@ -9,12 +9,25 @@ that is not on a mesh is a subclass of :class:`NodeSum`, which spreads charges, 
 `solve` of the subclass gets a :class:`Job`.
 """
 
-from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.cuda.device import Gpu, driver, errors, least_busy_gpus
-from vmdpotential.engines.cuda.maps import TASK, Job, base_task, unit
+from vmdpotential.engines.cuda.build import pointer_type, struct_type
+from vmdpotential.engines.cuda.device import Gpu, converted_errors, cuda_driver, least_busy_gpus
+from vmdpotential.engines.cuda.maps import TASK, Job, base_task, internal_unit
 from vmdpotential.engines.cuda.nodes import NodeSum
-from vmdpotential.engines.cuda.pinned import empty
-from vmdpotential.engines.cuda.radial import source
+from vmdpotential.engines.cuda.pinned import empty_pinned
+from vmdpotential.engines.cuda.radial import radial_source
 
-__all__ = ["TASK", "Gpu", "Job", "NodeSum", "address", "base_task", "driver", "empty", "errors", "least_busy_gpus",
-           "source", "struct", "unit"]
+__all__ = [
+           "TASK",
+           "Gpu",
+           "Job",
+           "NodeSum",
+           "base_task",
+           "converted_errors",
+           "cuda_driver",
+           "empty_pinned",
+           "internal_unit",
+           "least_busy_gpus",
+           "pointer_type",
+           "radial_source",
+           "struct_type",
+]

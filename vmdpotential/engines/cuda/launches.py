@@ -40,7 +40,7 @@ class DeviceArray:
     flags = Flags()
 
     def __init__(self, gpu: device.Gpu, shape: int | tuple[int, ...], dtype: DTypeLike,
-                 block: device.Block | None = None) -> None:
+                 block: device.MemoryBlock | None = None) -> None:
         self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
@@ -81,7 +81,7 @@ def room(size: int, beside: DeviceArray | None = None) -> Iterator[None]:
 @contextmanager
 def _made_current() -> Iterator[device.Gpu]:
     gpu = device.least_busy_gpus(1)[0]
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         yield gpu
 
 
@@ -118,7 +118,7 @@ def zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
     with _current() as gpu:
         result = DeviceArray(gpu, shape, dtype)
         if result.nbytes:
-            device.driver().memset_d8(result.address, 0, result.nbytes)
+            device.cuda_driver().memset_d8(result.address, 0, result.nbytes)
         return result
 
 
@@ -127,19 +127,19 @@ def to_host(values: DeviceArray) -> NDArray[Any]:
     if not values.nbytes:
         return np.empty(values.shape, values.dtype)
     with nullcontext() if _held.gpu is values.gpu else _on(values.gpu):
-        result = pinned.empty(values.shape, values.dtype)  # fresh ordinary memory takes longer than the copy
-        device.driver().memcpy_dtoh(result, values.address)
+        result = pinned.empty_pinned(values.shape, values.dtype)  # fresh ordinary memory takes longer than the copy
+        device.cuda_driver().memcpy_dtoh(result, values.address)
         return result
 
 
 @contextmanager
 def _on(gpu: device.Gpu) -> Iterator[None]:
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         yield
 
 
 def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
-    """Queue a kernel for range(count), see :func:`vmdpotential.kernels.launch.launch`.
+    """Queue a kernel for range(count), see :func:`vmdpotential.kernels.launch.launch_kernel`.
 
     Arrays that the kernel only reads may be on the host; they are copied.
     """

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import cells, radial
-from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
@@ -43,21 +43,21 @@ PAIRS_PER_GPU = 1e11
 
 #: Struct Task of the kernels of lattice sums. Lengths are in units of a power of two times the largest spacing, where
 #: lattice points have exact coordinates, and relative to the lattice's first point; only positions are in A.
-TASK = struct("Task", [
-    ("positions", address("const double")),  # (count, 3) A
-    ("charges", address("const double")),  # (count)
-    ("atoms", address("double4_t")),  # (images) x, y, z, q sorted by cell
-    ("placed", address("double4_t")),  # (images) the same in order of arrival within a cell
-    ("cell", address("int")),  # (images) the cell
-    ("index", address("int")),  # (images) number of the atom
-    ("image", address("int")),  # (images) number of the periodic image among those of the atom
-    ("filled", address("int")),  # (cells x, y, z + 1) atoms placed so far
-    ("starts", address("int")),  # (cells x, y, z + 1) first atom of a cell in its row
-    ("rows", address("int")),  # (cells x * y + 1) first atom of a row of cells along z
-    ("out", address("float")),  # the planes [first plane, ...) of the map, and with FIELD those of the field
+TASK = struct_type("Task", [
+    ("positions", pointer_type("const double")),  # (count, 3) A
+    ("charges", pointer_type("const double")),  # (count)
+    ("atoms", pointer_type("double4_t")),  # (images) x, y, z, q sorted by cell
+    ("placed", pointer_type("double4_t")),  # (images) the same in order of arrival within a cell
+    ("cell", pointer_type("int")),  # (images) the cell
+    ("index", pointer_type("int")),  # (images) number of the atom
+    ("image", pointer_type("int")),  # (images) number of the periodic image among those of the atom
+    ("filled", pointer_type("int")),  # (cells x, y, z + 1) atoms placed so far
+    ("starts", pointer_type("int")),  # (cells x, y, z + 1) first atom of a cell in its row
+    ("rows", pointer_type("int")),  # (cells x * y + 1) first atom of a row of cells along z
+    ("out", pointer_type("float")),  # the planes [first plane, ...) of the map, and with FIELD those of the field
     ("map_size", np.uint64),  # number of values from one map to the next
-    ("places", address("const double")),  # (place count, 3) A, arbitrary points
-    ("sums", address("double")),  # (4, place count) potential and field at these points
+    ("places", pointer_type("const double")),  # (place count, 3) A, arbitrary points
+    ("sums", pointer_type("double")),  # (4, place count) potential and field at these points
     ("origin", np.float64, 3),  # A, first point of the lattice
     ("inverse_unit", np.float64),  # 1/A
     ("spacing", np.float64, 3),
@@ -187,12 +187,12 @@ class Sum(Prepared):
             self.task = np.zeros((), TASK)
             return
         reach = interaction.cutoff
-        scaled = interaction.scaled(float(lattice.spacing.max()) if reach is None else unit(lattice, reach))
+        scaled = interaction.scaled(float(lattice.spacing.max()) if reach is None else internal_unit(lattice, reach))
         self.task = base_task(lattice, scaled)
         self.direct = reach is None
         self.label = "direct sum" if self.direct else "cutoff sum"
         self.macros = macros(scaled, interaction.masked, work.precision, self.direct, add, work.field)
-        self.radial = radial.source(scaled, str(self.macros["REAL"]), work.field)
+        self.radial = radial.radial_source(scaled, str(self.macros["REAL"]), work.field)
         self.starts = 0 if self.direct else cells.around_lattice(self.task)
         reach = reach or 0.0
         #: Upper bound of the number of images of an atom that are summed.
@@ -266,7 +266,7 @@ class Sum(Prepared):
         kernel.prepared_async_call(grid, block, stream or job.stream, task.tobytes())
 
 
-def unit(lattice: Lattice, reach: float) -> float:
+def internal_unit(lattice: Lattice, reach: float) -> float:
     """Return a length between the cutoff and twice the cutoff (A), in units of which lattice points are exact."""
     spacing = float(lattice.spacing.max())
     return float(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
@@ -301,7 +301,7 @@ def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: 
     from vmdpotential.engines.cuda.result import DeviceResult
 
     size, plane = work.lattice.size, int(np.prod(work.lattice.shape[1:]))
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         stream = gpu.streams()[1][0][0]
         start, end = timers = gpu.timers()
         out = gpu.take(4 * work.maps * size)
@@ -313,10 +313,10 @@ def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: 
             work.launch(job, slab, out.address + 4 * slab.start * plane, size)
             if len(pieces) > 1:
                 stream.synchronize()
-                progress.report(work.label, min(number / len(pieces), 0.999))
+                progress.report_progress(work.label, min(number / len(pieces), 0.999))
         end.record(stream)
         gpu.trim()
-    progress.report(work.label, 1.0)
+    progress.report_progress(work.label, 1.0)
     return DeviceResult(gpu, out, (work.maps, *work.lattice.shape), timers)
 
 
@@ -334,7 +334,7 @@ def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats,
     for piece in pieces:
         todo.put(piece)
     with gpus[0]:
-        out = pinned.empty((work.maps, *work.lattice.shape))
+        out = pinned.empty_pinned((work.maps, *work.lattice.shape))
     done: list[Slab] = []
     errors: list[BaseException] = []
     seconds: list[float] = []
@@ -356,14 +356,14 @@ def in_slabs(work: Sum, gpus: Sequence[Any], positions: Floats, charges: Floats,
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.1)
-                    progress.report(work.label, min(len(done) / len(pieces), 0.999))
+                    progress.report_progress(work.label, min(len(done) / len(pieces), 0.999))
         except BaseException as error:
             errors.append(error)  # the workers stop after their current slab
             for thread in threads:
                 thread.join()
     if errors:
         raise errors[0]
-    progress.report(work.label, 1.0)
+    progress.report_progress(work.label, 1.0)
     return HostResult(out, max(seconds))
 
 
@@ -371,7 +371,7 @@ def _report(done: list[Slab], slab: Slab, count: int, label: str, alone: bool) -
     """Note a slab, and report it if there is one GPU, which the calling thread runs: it may be that of a viewer."""
     done.append(slab)
     if alone:
-        progress.report(label, min(len(done) / count, 0.999))
+        progress.report_progress(label, min(len(done) / count, 0.999))
 
 
 def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue.SimpleQueue[Slab],
@@ -383,8 +383,8 @@ def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue
     """
     from vmdpotential.engines.cuda import device
 
-    drv = device.driver()
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+    drv = device.cuda_driver()
+    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         start, lanes = gpu.streams()
         job = work.prepare(gpu, positions, charges, lanes[0][0])
         waiting: list[tuple[Slab, Any, Any]] = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MeshMean:
-    """The mean of a mesh sum; see :class:`vmdpotential.engines.result.Mean`.
+    """The mean of a mesh sum; see :class:`vmdpotential.engines.result.RunningMean`.
 
     Frames are queued without waiting for the GPU. If its memory is too small for the sums, or for a map at once, the
     maps of all frames are averaged instead.
@@ -55,7 +55,7 @@ class MeshMean:
         self.gpu = self.gpu or device.least_busy_gpus(1)[0]
         nodes, size = 8 * int(work.node_task["shape"].prod()), work.maps * work.lattice.size
         pairs = 0 if work.work.pairs is None else 8 * size
-        with self.gpu, device.errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+        with self.gpu, device.converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             if work.fixed_bytes(count) + nodes + 4 * size + pairs * 3 // 2 > self.gpu.free():
                 self._instead = MeanOfResults(work.run)
                 for _ in range(self.count):  # frames without charges
@@ -63,10 +63,10 @@ class MeshMean:
                 return
             stream = self._stream()
             self._nodes = self.gpu.take(nodes)
-            device.driver().memset_d32_async(self._nodes.address, 0, nodes // 4, stream)
+            device.cuda_driver().memset_d32_async(self._nodes.address, 0, nodes // 4, stream)
             if pairs:
                 self._pairs = self.gpu.take(pairs)
-                device.driver().memset_d32_async(self._pairs.address, 0, pairs // 4, stream)
+                device.cuda_driver().memset_d32_async(self._pairs.address, 0, pairs // 4, stream)
 
     def _stream(self) -> Any:
         return self.gpu.streams()[1][0][0]
@@ -75,7 +75,7 @@ class MeshMean:
         from vmdpotential.engines.cuda import device
 
         work, gpu = self.work, self.gpu
-        with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
             stream = self._stream()
             job = self._job = work.prepare(gpu, positions, charges, stream)
             job.nodes["sums"] = self._nodes.address
@@ -84,7 +84,7 @@ class MeshMean:
             if self._pairs is not None:
                 size = work.lattice.size
                 out = gpu.buffer("mean", 4 * work.maps * size)
-                device.driver().memset_d32_async(out, 0, work.maps * size, stream)
+                device.cuda_driver().memset_d32_async(out, 0, work.maps * size, stream)
                 maps.Sum.sort(work, job)
                 maps.Sum.launch(work, job, maps.Slab(0, work.lattice.shape[0]), out, size)
                 self._launch("total", maps=out, stream=stream)
@@ -109,7 +109,7 @@ class MeshMean:
         shape = work.maps, *work.lattice.shape
         if job is None:
             return HostResult(np.zeros(shape, np.float32))
-        with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})"):
+        with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
             stream = self._stream()
             start, end = timers = gpu.timers()
             out = gpu.take(4 * work.maps * work.lattice.size)

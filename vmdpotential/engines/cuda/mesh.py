@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import fft, maps
 from vmdpotential.engines.cuda.nodes import NodeSum
-from vmdpotential.engines.result import Mean
+from vmdpotential.engines.result import RunningMean
 from vmdpotential.splitting.mesh import Mesh, spline_correction
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class MeshSum(NodeSum):
         transform.inverse(nodes)
 
 
-    def new_mean(self) -> Mean:
+    def new_mean(self) -> RunningMean:
         """Return an empty mean, for which the mesh is transformed only once."""
         from vmdpotential.engines.cuda.mean import MeshMean
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import maps
-from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.smooth import SmoothPart
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -29,19 +29,20 @@ TILE, ATOMS = 8, 32
 SHARED = 40_000
 
 #: Struct MeshTask of mesh.cu.
-TASK = struct("MeshTask", [
-    ("positions", address("const double")),  # (count, 3) A
-    ("charges", address("const double")),  # (count)
-    ("fixed", address("unsigned long long")),  # (shape) charges on the nodes in fixed point
-    ("sums", address("double")),  # (shape) charges summed over frames, e; null for a single frame
-    ("nodes", address("REAL")),  # (transform, rows padded) charges, their transform, the potential
-    ("influence", address("REAL")),  # (transform / 2 + 1) factors from a sampled smooth part
-    ("correction", address("const double")),  # (transform / 2 + 1) for splines along a, b and c, concatenated
-    ("squares", address("const double")),  # (transform / 2 + 1) squared distances along x, y and z, A^2
-    ("window", address("const REAL")),  # the smooth part's transform over 4 pi / (k^2 + kappa^2), from wave number 0 on
-    ("out", address("float")),  # the planes [first plane, ...) of the map
-    ("places", address("const double")),  # (place count, 3) A, arbitrary points
-    ("values", address("double")),  # (4, place count) potential and field at these points
+TASK = struct_type("MeshTask", [
+    ("positions", pointer_type("const double")),  # (count, 3) A
+    ("charges", pointer_type("const double")),  # (count)
+    ("fixed", pointer_type("unsigned long long")),  # (shape) charges on the nodes in fixed point
+    ("sums", pointer_type("double")),  # (shape) charges summed over frames, e; null for a single frame
+    ("nodes", pointer_type("REAL")),  # (transform, rows padded) charges, their transform, the potential
+    ("influence", pointer_type("REAL")),  # (transform / 2 + 1) factors from a sampled smooth part
+    ("correction", pointer_type("const double")),  # (transform / 2 + 1) for splines along a, b and c, concatenated
+    ("squares", pointer_type("const double")),  # (transform / 2 + 1) squared distances along x, y and z, A^2
+    ("window", pointer_type("const REAL")),
+    # the smooth part's transform over 4 pi / (k^2 + kappa^2), from wave number 0 on
+    ("out", pointer_type("float")),  # the planes [first plane, ...) of the map
+    ("places", pointer_type("const double")),  # (place count, 3) A, arbitrary points
+    ("values", pointer_type("double")),  # (4, place count) potential and field at these points
     ("map_size", np.uint64),  # number of values from one map of the field to the next
     ("origin", np.float64, 3),  # first node of the mesh, A
     ("inverse", np.float64, (3, 3)),  # inverse of the matrix of the mesh's steps as rows, 1/A
@@ -141,9 +142,9 @@ class NodeSum(maps.Sum, ABC):
 
     def spread(self, job: maps.Job) -> None:
         """Queue the kernel that spreads the charges in fixed point."""
-        from vmdpotential.engines.cuda.device import driver
+        from vmdpotential.engines.cuda.device import cuda_driver
 
-        driver().memset_d32_async(int(job.nodes["fixed"]), 0, 2 * int(job.nodes["shape"].prod()), job.stream)
+        cuda_driver().memset_d32_async(int(job.nodes["fixed"]), 0, 2 * int(job.nodes["shape"].prod()), job.stream)
         self.queue(job, "spread", (-(-len(job.charges) // ATOMS), 1, 1), 128)
 
     def launch(self, job: maps.Job, slab: maps.Slab, out: int, size: int, stream: Any = None) -> None:

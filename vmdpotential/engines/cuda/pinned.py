@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.cuda.device import driver
+from vmdpotential.engines.cuda.device import cuda_driver
 
 #: Bytes above which maps are copied to ordinary memory, because pinned memory cannot be swapped out.
 LARGEST = 2**30
@@ -45,7 +45,7 @@ def _give_back(memory: Any) -> None:
             _free.setdefault(memory.nbytes, []).append(memory)
 
 
-def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
+def empty_pinned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
     """Return an uninitialised array, pinned unless it is very large; a GPU has to be current."""
     dtype = np.dtype(dtype)
     size = dtype.itemsize * int(np.prod(shape))
@@ -57,10 +57,10 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
         blocks = _free.get(rounded, [])
         memory = blocks.pop() if blocks else None
     if memory is None:
-        flags = driver().host_alloc_flags.PORTABLE
+        flags = cuda_driver().host_alloc_flags.PORTABLE
         try:
-            memory = driver().pagelocked_empty(rounded, np.uint8, mem_flags=flags)
-        except driver().Error:  # no memory left to pin; ordinary memory is only slower
+            memory = cuda_driver().pagelocked_empty(rounded, np.uint8, mem_flags=flags)
+        except cuda_driver().Error:  # no memory left to pin; ordinary memory is only slower
             return np.empty(shape, dtype)
     return np.asarray(_Block(memory, shape, dtype))
 

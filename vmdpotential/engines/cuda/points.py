@@ -9,22 +9,23 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import device, radial
-from vmdpotential.engines.cuda.build import address, struct
+from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
-from vmdpotential.grid.lattice import bounds
+from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
 
 #: Struct PointTask of points.cu.
-TASK = struct("PointTask", [
-    ("points", address("const double")),  # (count, 3)
-    ("positions", address("const double")),  # (atoms, 3)
-    ("charges", address("const double")),  # (atoms)
-    ("sums", address("double")),  # (parts, 2 or 5, count): potential, field, squared distance to the nearest atom, A^2
+TASK = struct_type("PointTask", [
+    ("points", pointer_type("const double")),  # (count, 3)
+    ("positions", pointer_type("const double")),  # (atoms, 3)
+    ("charges", pointer_type("const double")),  # (atoms)
+    ("sums", pointer_type("double")),
+    # (parts, 2 or 5, count): potential, field, squared distance to the nearest atom, A^2
     ("basis", np.float64, (3, 3)),  # lattice vectors as rows
     ("inverse", np.float64, (3, 3)),  # its inverse; zeros: not periodic
     ("shifts", np.float64, (26, 3)),  # displacements to images that may be nearer than the rounded one
@@ -63,7 +64,7 @@ class PairsAtPoints(Prepared):
         if cell is not None and reach is not None and not self.work.single_image:  # all images, not one of each
             cell = cell if cell.orthogonal else Cell(cell.reduced)  # fewer images are in its bounding box
             points = cell.wrap(points)
-            low, high = bounds(points)
+            low, high = coordinate_bounds(points)
             far = max(reach, float(np.linalg.norm(cell.reduced, axis=1).sum()) / 2) if self.work.distances else reach
             positions, index = cell.images_in_box(positions, low - far, high + far)
             charges, cell = charges[index], None
@@ -91,15 +92,16 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
     sums = np.empty((parts, 5 if field else 2, len(points)))  # the last row has the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
     gpu = device.least_busy_gpus(1)[0]
-    with gpu, device.errors(f"GPU {gpu.number} ({gpu.name})", needed):
+    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})", needed):
         if needed > gpu.free():
             raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "
                                   f"{gpu.free()} are free", "use {engine cpu}")
         task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
         task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
-        kernel = gpu.kernel("points.cu", "at_points", macros, radial.source(scaled, "double", field), TASK.itemsize)
+        kernel = gpu.kernel("points.cu", "at_points", macros, radial.radial_source(scaled, "double", field),
+                            TASK.itemsize)
         kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
-        device.driver().memcpy_dtoh(sums, int(task["sums"]))
+        device.cuda_driver().memcpy_dtoh(sums, int(task["sums"]))
     values = sums[:, :-1].sum(0) * scaled.factor
     values[1:] *= -2.0  # E = -2 q (x - x_j) dV/d(r^2)
     return values, np.sqrt(sums[:, -1].min(0))

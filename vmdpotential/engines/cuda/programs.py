@@ -12,7 +12,7 @@ from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.compiled import uniform_steps
 from vmdpotential.interactions.pairs import ScaledPairs
-from vmdpotential.interactions.program import Numpy, run
+from vmdpotential.interactions.program import NumpyBackEnd, run_program
 
 #: Largest number of constants in a task.
 MAX_UNIFORMS = 96
@@ -117,5 +117,5 @@ class Programs:
 
 def _uniforms(scaled: ScaledPairs) -> list[float]:
     program = scaled.program
-    steps = run(program, Numpy, dict(zip(program.parameters, scaled.values, strict=True)), "uniform")
+    steps = run_program(program, NumpyBackEnd, dict(zip(program.parameters, scaled.values, strict=True)), "uniform")
     return [float(steps[n]) for n in uniform_steps(program)]

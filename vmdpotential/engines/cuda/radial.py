@@ -8,7 +8,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Scaled
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import Dual
-from vmdpotential.interactions.program import Numpy, Program, run
+from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
 
 #: Factor by which the kernels' inverse square root in software is too large.
 SOFTWARE_SCALE = 16.0
@@ -33,7 +33,7 @@ class DeviceSource(CSource):
         return super().max(a, b)
 
 
-def source(scaled: Scaled, real: str, field: bool = False) -> str:
+def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
     """Return the C function ``real radial(real r2, real rinv, const real *u)``; with `field` it returns a ``Slope``.
 
     `u` are the constants of :func:`uniforms`: values that are the same for all pairs are computed on the host and
@@ -86,7 +86,7 @@ def uniforms(scaled: Scaled) -> list[float]:
     """
     program = scaled.program
     values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
-    steps = run(program, Numpy, values)
+    steps = run_program(program, NumpyBackEnd, values)
     results = [float(steps[number]) for number in _uniform_steps(program)]
     if len(results) > MAX_UNIFORMS:
         raise UsageError("interaction", f"needs {len(results)} constants, and the cuda engine takes {MAX_UNIFORMS}",
@@ -94,7 +94,7 @@ def uniforms(scaled: Scaled) -> list[float]:
     return results
 
 
-def _uniform_steps(program: Program) -> list[int]:
+def _uniform_steps(program: TracedProgram) -> list[int]:
     """Return the steps that are the same for all pairs and needed by steps that differ, without constants."""
     uniform = program.uniform()
     used = {a for step, same in zip(program.steps, uniform, strict=True)
@@ -106,18 +106,18 @@ def _at_most_one(scaled: Scaled) -> set[int]:
     """Return the steps of the form u - r^2 whose u, the same for all pairs, is at most 1."""
     program = scaled.program
     values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
-    steps, uniform = run(program, Numpy, values), program.uniform()
+    steps, uniform = run_program(program, NumpyBackEnd, values), program.uniform()
     return {number for number, step in enumerate(program.steps)
             if step[0] == "sub" and uniform[step[1]] and program.steps[step[2]] == ("input", "r2")
             and float(steps[step[1]]) <= 1}
 
 
-def software_charge(program: Program) -> float | None:
+def software_charge(program: TracedProgram) -> float | None:
     """Return the factor of charges that corrects for :data:`SOFTWARE_SCALE`; None if no factor does."""
     degree = program.degree()
     return None if degree is None else SOFTWARE_SCALE**-degree
 
 
-def is_plain(program: Program) -> bool:
+def is_plain(program: TracedProgram) -> bool:
     """Return whether the function is 1/r, so that its time is that of inverse square roots."""
     return program.steps[-1] == ("input", "rinv")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import pinned
-from vmdpotential.engines.cuda.build import address, struct
-from vmdpotential.engines.cuda.device import Block, Gpu, driver, errors
+from vmdpotential.engines.cuda.build import pointer_type, struct_type
+from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
 from vmdpotential.engines.result import Result, UnstatedProperties
 
 Floats = NDArray[np.float64]
@@ -19,14 +19,14 @@ Maps = NDArray[np.float32]
 PARTS = 256
 
 #: Struct ResultTask of result.cu.
-TASK = struct("ResultTask", [
-    ("maps", address("const float")),  # (maps, size)
-    ("places", address("const long long")),  # (count) indices in a map
-    ("values", address("double")),  # (maps, count), or (maps, PARTS)
-    ("shift", address("const float")),  # (maps, size) the first maps, from which differences are taken
-    ("sums", address("double")),  # (maps, size) sums of the differences
-    ("squares", address("double")),  # (maps, size) sums of their squares
-    ("mean", address("float")),  # (maps, size) maps to which the mean of the sums is added
+TASK = struct_type("ResultTask", [
+    ("maps", pointer_type("const float")),  # (maps, size)
+    ("places", pointer_type("const long long")),  # (count) indices in a map
+    ("values", pointer_type("double")),  # (maps, count), or (maps, PARTS)
+    ("shift", pointer_type("const float")),  # (maps, size) the first maps, from which differences are taken
+    ("sums", pointer_type("double")),  # (maps, size) sums of the differences
+    ("squares", pointer_type("double")),  # (maps, size) sums of their squares
+    ("mean", pointer_type("float")),  # (maps, size) maps to which the mean of the sums is added
     ("size", np.uint64),  # number of values of a map
     ("share", np.float64),  # weight of a frame in the mean
     ("count", np.int32),
@@ -46,7 +46,7 @@ class DeviceResult(UnstatedProperties):
         Start of the first kernel and end of the last one; the GPU may still be computing.
     """
 
-    def __init__(self, gpu: Gpu, block: Block, shape: tuple[int, int, int, int], timers: tuple[Any, Any]) -> None:
+    def __init__(self, gpu: Gpu, block: MemoryBlock, shape: tuple[int, int, int, int], timers: tuple[Any, Any]) -> None:
         self.gpu, self.block, self.shape, self._timers = gpu, block, shape, timers
         self._squares: Floats | None = None
 
@@ -57,7 +57,7 @@ class DeviceResult(UnstatedProperties):
     def device_seconds(self) -> float:
         """Computing time of the GPU without transfers, s."""
         start, end = self._timers
-        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+        with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             end.synchronize()
             return float(end.time_since(start) * 1e-3)
 
@@ -69,9 +69,9 @@ class DeviceResult(UnstatedProperties):
 
     def _copy(self, first: int, last: int) -> Maps:
         size = 4 * int(np.prod(self.shape[1:]))
-        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
-            out = pinned.empty((last - first, *self.shape[1:]))
-            driver().memcpy_dtoh(out, self.block.address + first * size)
+        with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            out = pinned.empty_pinned((last - first, *self.shape[1:]))
+            cuda_driver().memcpy_dtoh(out, self.block.address + first * size)
         return out
 
     def values(self) -> Maps:
@@ -87,23 +87,23 @@ class DeviceResult(UnstatedProperties):
         """Return the maps at lattice points."""
         places = np.ravel_multi_index(tuple(np.asarray(indices, np.int64).T), self.shape[1:]).astype(np.int64)
         out = np.empty((self.shape[0], len(places)))
-        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+        with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             task = self.task()
             task["places"], task["count"] = self.gpu.upload("places", places), len(places)
             task["values"] = self.gpu.buffer("values", out.nbytes)
             launch(self.gpu, "gather", task, (-(-len(places) // 128), self.shape[0], 1), 128)
-            driver().memcpy_dtoh(out, int(task["values"]))
+            cuda_driver().memcpy_dtoh(out, int(task["values"]))
         return out
 
     def mean_squares(self) -> Floats:
         """Return the mean squares of the potential and of the field."""
         if self._squares is None:
             out = np.empty((self.shape[0], PARTS))
-            with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
                 task = self.task()
                 task["values"] = self.gpu.buffer("values", out.nbytes)
                 launch(self.gpu, "mean_squares", task, (PARTS, self.shape[0], 1), 256)
-                driver().memcpy_dtoh(out, int(task["values"]))
+                cuda_driver().memcpy_dtoh(out, int(task["values"]))
             squares = out.sum(1) / np.prod(self.shape[1:])
             self._squares = np.array([squares[0], squares[1:].sum()])[: 1 + (len(squares) > 1)]
         return self._squares
@@ -118,16 +118,16 @@ class DeviceSums:
 
     def __init__(self, gpu: Gpu, shape: tuple[int, int, int, int]) -> None:
         self.gpu, self.shape, self.count = gpu, shape, 0
-        self._shift: Block | None = None
+        self._shift: MemoryBlock | None = None
         size = 8 * int(np.prod(shape))
         with gpu:
             self._sums, self._squares = gpu.take(size), gpu.take(size)
             for block in (self._sums, self._squares):
-                driver().memset_d32(block.address, 0, size // 4)
+                cuda_driver().memset_d32(block.address, 0, size // 4)
 
     def add(self, result: Result) -> None:
         """Add the maps of a result; differences from the first result are summed."""
-        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+        with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             block = result.block if isinstance(result, DeviceResult) and result.gpu is self.gpu else self._bring(result)
             if self._shift is None:
                 self._shift = block
@@ -140,7 +140,7 @@ class DeviceSums:
                 launch(self.gpu, "add", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
             self.count += 1
 
-    def _bring(self, result: Result) -> Block:
+    def _bring(self, result: Result) -> MemoryBlock:
         """Return a block with a copy of the maps of a result in other memory."""
         field = result.field()
         return self.gpu.keep(np.stack([result.values(), *([] if field is None else field)]))
@@ -155,14 +155,14 @@ class DeviceSums:
         return self._moments(0)
 
     def _moments(self, shift: int) -> Floats:
-        with self.gpu, errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
-            out = pinned.empty(self.shape, np.float64)
+        with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+            out = pinned.empty_pinned(self.shape, np.float64)
             task = np.zeros((), TASK)
             task["sums"], task["squares"], task["shift"] = self._sums.address, self._squares.address, shift
             task["size"], task["share"] = np.prod(self.shape[1:]), 1 / self.count
             task["values"] = self.gpu.buffer("moments", out.nbytes)
             launch(self.gpu, "moments", task, (-(-int(task["size"]) // 256), self.shape[0], 1), 256)
-            driver().memcpy_dtoh(out, int(task["values"]))
+            cuda_driver().memcpy_dtoh(out, int(task["values"]))
         result: Floats = out[0] if len(out) == 1 else out
         return result
 

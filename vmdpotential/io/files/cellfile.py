@@ -47,7 +47,7 @@ def read_cell(path: Path) -> Cell:
     InputError
         When the file cannot be read or contains no cell.
     """
-    with files.reading(path):
+    with files.reading_file(path):
         return _read_cell(path)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Suffixes of mesh files.
-SUFFIXES = (".glb", ".ply")
+MESH_SUFFIXES = (".glb", ".ply")
 
 #: Codes of glTF for number types (float32, uint8, uint32) and for buffers (vertex attributes, vertex indices).
 FLOAT, BYTE, UINT = 5126, 5121, 5125
@@ -19,12 +19,12 @@ VERTICES, TRIANGLES = 34962, 34963
 
 def is_mesh(path: Path) -> bool:
     """Return whether a file's suffix is of a mesh format."""
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in MESH_SUFFIXES
 
 
 def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normals: NDArray[np.float64],
              colours: NDArray[np.uint8], values: NDArray[np.float64], path: Path, name: Path) -> None:
-    """Write a mesh to a temporary path of :func:`vmdpotential.io.files.output.writing`.
+    """Write a mesh to a temporary path of :func:`vmdpotential.io.files.output.writing_files`.
 
     Parameters
     ----------

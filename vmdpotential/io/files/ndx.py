@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import buffered, read_text, reading
+from vmdpotential.io.files.text import buffered_stream, read_text, reading_file
 from vmdpotential.molecule.structure import Integers
 
 #: Most bytes of memory for each byte of a file (a digit and a blank become two copies of eight bytes).
@@ -36,8 +36,8 @@ def read_groups(path: str | Path, count: int) -> dict[str, Integers]:
         When the file is not an index file, lists an atom that the structure does not have, or has two different
         groups of the same name.
     """
-    path = buffered(path)
-    with reading(path):
+    path = buffered_stream(path)
+    with reading_file(path):
         text = read_text(path, _MEMORY).decode("utf-8", "replace")
         text = re.sub(r";[^\n]*", "", text)
         heads = list(re.finditer(r"^[ \t]*\[([^\n]*)\][ \t]*$", text, re.MULTILINE))

@@ -15,7 +15,7 @@ LONGEST = 1000
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
 
 
-def whole(text: str) -> int:
+def parse_whole(text: str) -> int:
     """Return a whole number of at most 18 digits; raises ValueError for anything else."""
     if len(text) > LONGEST or not _WHOLE.fullmatch(text):
         raise ValueError(f"'{text[:80]}' is not a whole number")
@@ -24,21 +24,21 @@ def whole(text: str) -> int:
 
 def residue_number(text: str) -> int:
     """Return a whole number of 32 bits, which other programs can store too; raises ValueError for anything else."""
-    number = whole(text)
+    number = parse_whole(text)
     if abs(number) >= 2**31:
         raise ValueError(f"'{text}' is not a residue number")
     return number
 
 
-def real(text: str) -> float:
+def parse_real(text: str) -> float:
     """Return a number, which may be nan or inf (callers check for these); raises ValueError for anything else."""
     if "_" in text or len(text) > LONGEST or not text.isascii():
         raise ValueError(f"'{text[:80]}' is not a number")
     return float(text)
 
 
-def reals(texts: Sequence[str]) -> Floats:
-    """Return numbers, (N,); raises ValueError when :func:`real` would for one of them."""
+def parse_reals(texts: Sequence[str]) -> Floats:
+    """Return numbers, (N,); raises ValueError when :func:`parse_real` would for one of them."""
     together = "".join(texts)
     if "_" in together or not together.isascii() or max(map(len, texts), default=0) > LONGEST:
         raise ValueError("not all are numbers")

@@ -27,7 +27,7 @@ from typing import Any
 
 from vmdpotential.errors import OutputError, UsageError
 from vmdpotential.io.files import hidden
-from vmdpotential.parameters import reading
+from vmdpotential.parameters import files_read
 
 #: The name of standard output.
 STANDARD = Path("-")
@@ -85,7 +85,8 @@ def named(paths: Sequence[Path], format: str, known: Callable[[Path], bool]) -> 
 
 
 @contextlib.contextmanager
-def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | None = None) -> Iterator[list[Path]]:
+def writing_files(paths: Sequence[Path], force: bool = False,
+                  names: Sequence[Path] | None = None) -> Iterator[list[Path]]:
     """Yield a temporary path for each output; on success rename all files, on failure remove all.
 
     A replaced file keeps its mode, its owner if possible, and the symbolic links to it.
@@ -134,11 +135,11 @@ def writing(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | 
     except BrokenPipeError:  # the program that reads our output has closed the pipe
         raise
     except OSError as error:
-        raise describe(error, paths) from error
+        raise output_error(error, paths) from error
 
 
 def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | None = None) -> None:
-    """Raise the errors that :func:`writing` would raise, before any work is done."""
+    """Raise the errors that :func:`writing_files` would raise, before any work is done."""
     targets: set[str] = set()
     for path, name in zip(paths, names or paths, strict=True):
         if is_standard(path):
@@ -154,7 +155,7 @@ def check(paths: Sequence[Path], force: bool = False, names: Sequence[Path] | No
         try:
             _check_one(path, force, is_folder(name))
         except OSError as error:  # the name is too long, or links form a loop
-            raise describe(error, [path]) from error
+            raise output_error(error, [path]) from error
 
 
 def _check_one(path: Path, force: bool, writes_folder: bool) -> None:
@@ -176,7 +177,7 @@ def _check_one(path: Path, force: bool, writes_folder: bool) -> None:
         if folder.exists():
             raise OutputError(f"{path}: {folder} is not a folder", "name one that is")
         raise OutputError(f"{path}: the folder {folder} does not exist", "create it first")
-    for source in reading():
+    for source in files_read():
         with contextlib.suppress(OSError):
             if os.path.samefile(path, source):
                 raise UsageError("", f"{path}: is read by the same command, and would be lost",
@@ -312,7 +313,7 @@ def _send(source: Path, target: Path) -> None:
                 shutil.copyfileobj(file, pipe, 1 << 20)
 
 
-def describe(error: OSError, paths: Iterable[Path]) -> OutputError:
+def output_error(error: OSError, paths: Iterable[Path]) -> OutputError:
     """Return an error of one line for a failure to write `paths`."""
     name = ", ".join(map(str, paths))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.errors import InputError, UsageError, check_unmasked, one_line
-from vmdpotential.io.files.text import buffered, read_text, reading
+from vmdpotential.io.files.text import buffered_stream, read_text, reading_file
 
 
 def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
@@ -22,8 +22,8 @@ def read_points(path: Path | str) -> tuple[NDArray[np.float64], list[str]]:
     InputError
         When the file cannot be read, or a line does not begin with three numbers; the message gives its number.
     """
-    path = buffered(path)
-    with reading(path):
+    path = buffered_stream(path)
+    with reading_file(path):
         lines = read_text(path, 20, 200).decode("utf-8", "replace").split("\n")
     points: list[list[float]] = []
     names: list[str] = []

@@ -8,11 +8,11 @@ from pathlib import Path
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import text as files
 
-PRMTOP = (".prmtop", ".parm7", ".parm")
+PRMTOP_SUFFIXES = (".prmtop", ".parm7", ".parm")
 _SUFFIXES = {
     **dict.fromkeys((".pdb", ".ent", ".pdb1", ".brk"), "pdb"),
     **dict.fromkeys((".cif", ".mmcif", ".pdbx"), "mmcif"),
-    **dict.fromkeys(PRMTOP, "prmtop"),
+    **dict.fromkeys(PRMTOP_SUFFIXES, "prmtop"),
     **dict.fromkeys((".rst7", ".inpcrd", ".nc", ".ncrst", ".restrt", ".ncdf", ".netcdf"), "amber-coordinates"),
     **dict.fromkeys((".xtc", ".trr", ".dcd", ".coor", ".namdbin", ".tng", ".h5md"), "frames"),
     **dict.fromkeys((".tpr", ".mol2", ".data", ".gsd", ".pdbqt"), "mdanalysis"),
@@ -26,7 +26,7 @@ _OCCUPANCY = re.compile(rb"\s*-?\d*\.\d+\s*$|\s*$")
 
 def is_structure(path: Path) -> bool:
     """Return whether a file's suffix is that of a format that holds both names and positions."""
-    return _SUFFIXES.get(files.suffix(path)) in ("pdb", "mmcif", "gro", "pqr")
+    return _SUFFIXES.get(files.format_suffix(path)) in ("pdb", "mmcif", "gro", "pqr")
 
 
 def kind_of(path: Path) -> str:
@@ -37,7 +37,7 @@ def kind_of(path: Path) -> str:
     InputError
         When the file cannot be read, or neither suffix nor content show its format.
     """
-    suffix = files.suffix(path)
+    suffix = files.format_suffix(path)
     if suffix in _SUFFIXES:
         files.first_bytes(path, 1)  # raises here if the file is missing
         return _SUFFIXES[suffix]

@@ -1,7 +1,8 @@
 """Reading of plain, gzip and bzip2 files, from disk or a stream, with errors of one line.
 
 The amount of data is checked against the available memory while it is read, because a small file may unpack to more
-than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see :func:`buffered`.
+than that. A stream (standard input, which is ``-``, or a pipe) is read once and kept in memory, see
+:func:`buffered_stream`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from vmdpotential.errors import (
     UsageError,
     VmdpotentialError,
     one_line,
-    shortened,
+    shorten_text,
 )
 
 #: Suffixes of compressed files; the suffix before them gives the format.
-COMPRESSED = (".gz", ".bz2")
+COMPRESSED_SUFFIXES = (".gz", ".bz2")
 
 #: The path that means standard input, and its name in messages.
 STREAM = Path("-")
@@ -43,7 +44,7 @@ STANDARD_INPUT = "standard input"
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 _KIND = {".gz": "gzip", ".bz2": "bzip2"}
 #: Byte order marks: of UTF-8, which is ignored, and of UTF-16, which no supported format uses.
-MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 #: A compressed file may unpack to _FREE bytes plus _RATIO times its size. Text files of atoms are compressed to a tenth
@@ -63,15 +64,15 @@ class BufferedStream(type(Path())):  # type: ignore[misc]  # Path itself cannot 
     content: bytes
 
 
-def suffix(path: Path) -> str:
+def format_suffix(path: Path) -> str:
     """Return the lower-case suffix that gives the format: ``.pdb`` for ``A.PDB.gz``."""
     path = Path(path)
-    if path.suffix.lower() in COMPRESSED:
+    if path.suffix.lower() in COMPRESSED_SUFFIXES:
         path = path.with_suffix("")
     return path.suffix.lower()
 
 
-def buffered(path: Path | str) -> Path:
+def buffered_stream(path: Path | str) -> Path:
     """Return the path; for a stream, which can be read only once, read it and return a :class:`BufferedStream`.
 
     Raises
@@ -157,7 +158,7 @@ def read_text(path: Path, times: float = 3, line: float = 0) -> bytes:
 
 def plain_text(data: bytes) -> bytes:
     """Return text without a byte order mark, with line feeds as line ends."""
-    data = data.removeprefix(MARK)
+    data = data.removeprefix(BYTE_ORDER_MARK)
     if b"\r" in data:
         if b"\n" in data:  # even after several carriage returns, as some conversions write
             data = re.sub(rb"\r+\n", b"\n", data)
@@ -195,7 +196,7 @@ def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for sequential reading, decompressed; raises the errors of :func:`read_bytes`."""
-    path = buffered(path)
+    path = buffered_stream(path)
     with translating(path), contextlib.ExitStack() as stack:
         raw: IO[bytes] = (io.BytesIO(path.content) if isinstance(path, BufferedStream)
                           else stack.enter_context(open(path, "rb")))
@@ -215,9 +216,9 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def seekable(path: Path) -> Iterator[IO[bytes]]:
+def open_seekable(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for random access: a plain file on disk, or else the decompressed content in memory."""
-    path = buffered(path)
+    path = buffered_stream(path)
     if not isinstance(path, BufferedStream):
         with translating(path), open(path, "rb") as file:
             if not _compression(path, file):
@@ -300,7 +301,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading_file(path: Path) -> Iterator[None]:
     """Convert whatever a reader raises to an error of one line with the file's name and a hint."""
     try:
         with translating(path), np.errstate(all="ignore"):  # readers check for numbers that are not finite themselves
@@ -310,25 +311,25 @@ def reading(path: Path) -> Iterator[None]:
     except UsageError as error:
         if error.parameter.startswith("VMDPOTENTIAL_"):  # a variable of the environment, not the file, is wrong
             raise
-        raise named(path, InputError(f"{error.parameter}: {error.text}", error.hint)) from None
+        raise error_with_name(path, InputError(f"{error.parameter}: {error.text}", error.hint)) from None
     except VmdpotentialError as error:
-        raise named(path, error) from error.__cause__
+        raise error_with_name(path, error) from error.__cause__
     except Exception as error:
-        raise named(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
+        raise error_with_name(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
 
 
-def named(path: Path, error: Any) -> Any:
+def error_with_name(path: Path, error: Any) -> Any:
     """Return a reader's error with the file's name and a hint added, and with a long name and a long text shortened."""
     error.hint = error.hint or _HINT
     name, text = one_line(str(path)), one_line(error.text)
     text = text if name in text else f"{name}: {text}"
     most = _MESSAGE - len(error.hint)
     if len(text) > most:  # the end of a name identifies the file better than its start
-        short = shortened(name, 100, 80)
+        short = shorten_text(name, 100, 80)
         before, _, reason = text.partition(name)
-        head = shortened(before, 60) + short
-        reason = re.sub(r"\S{61,}", lambda match: shortened(match[0], 60), reason.replace(name, short))
-        text = head + shortened(reason, max(40, most - len(head)))
+        head = shorten_text(before, 60) + short
+        reason = re.sub(r"\S{61,}", lambda match: shorten_text(match[0], 60), reason.replace(name, short))
+        text = head + shorten_text(reason, max(40, most - len(head)))
     error.text = text
     return error
 
@@ -339,6 +340,6 @@ def _compression(path: Path, file: IO[bytes]) -> str:
     file.seek(0)
     match = next((kind for kind, magic in _MAGIC.items() if start.startswith(magic)), "")
     named = path.suffix.lower()
-    if named in COMPRESSED and start and match != named:
+    if named in COMPRESSED_SUFFIXES and start and match != named:
         raise InputError(f"{path}: is not a {_KIND[named]} file", f"rename it without {named}, or compress it")
     return match

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.grid.stored import WINDOW, StoredGrid
+from vmdpotential.grid.stored import WINDOW_NODES, StoredGrid
 from vmdpotential.io.files import output
 from vmdpotential.io.files import text as files
 
@@ -57,9 +57,9 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
     if not suffix:
         raise UsageError("", f"{path}: the suffix is not that of a map format", f"choose one of {', '.join(SUFFIXES)}")
     if suffix == ".ccp4" and lattice is not None:
-        from vmdpotential.io.maps.ccp4 import starts
+        from vmdpotential.io.maps.ccp4 import ccp4_starts
 
-        starts(path, lattice)
+        ccp4_starts(path, lattice)
 
 
 def is_map(path: Path) -> bool:
@@ -109,12 +109,12 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
     check_map_format(path, grid.lattice)
     output.check([path], force)
     check_finite(path, grid.lattice, grid.values)
-    with output.writing([path], force) as (temporary,):
+    with output.writing_files([path], force) as (temporary,):
         put_map(grid, temporary)
 
 
 def put_map(grid: Grid, path: Path) -> None:
-    """Write a checked map to a temporary path of :func:`vmdpotential.io.files.output.writing`."""
+    """Write a checked map to a temporary path of :func:`vmdpotential.io.files.output.writing_files`."""
     _writer(_suffix(path))(path, grid)
 
 
@@ -157,7 +157,7 @@ class MapWriters:
         for name in self.names:
             check_map_format(name, lattice)
         if not self.writers:
-            temporary = self._stack.enter_context(output.writing(self.paths, self.force, self.names))
+            temporary = self._stack.enter_context(output.writing_files(self.paths, self.force, self.names))
             self.writers = [_slab_writer(path) for path in temporary]
         for writer in self.writers:
             writer.begin(lattice)
@@ -194,7 +194,7 @@ def _slab_writer(path: Path) -> Any:
     return Ccp4Writer(path, use_nstart=suffix == ".ccp4")
 
 
-def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
+def open_map(path: Path | str, whole: int = WINDOW_NODES) -> Grid:
     """Return a map whose values are read in parts when they are needed, if the format allows it.
 
     Other formats, streams, compressed files and small maps are read at once by :func:`read_map`.
@@ -224,8 +224,8 @@ def open_map(path: Path | str, whole: int = WINDOW) -> Grid:
     >>> vp.open_map("map.npz").lattice.shape == grid.lattice.shape
     True
     """
-    path = files.buffered(path)
-    with files.reading(path):
+    path = files.buffered_stream(path)
+    with files.reading_file(path):
         suffix = _format(path)
         if suffix in LARGE and not isinstance(path, files.BufferedStream) and not files.is_compressed(path):
             grid = _opener(suffix)(path)
@@ -278,8 +278,8 @@ def read_map(path: Path | str) -> Grid:
     >>> vp.read_map("map.dx").unit
     'kT/e'
     """
-    path = files.buffered(path)
-    with files.reading(path):
+    path = files.buffered_stream(path)
+    with files.reading_file(path):
         suffix = _format(path)
         if not suffix:
             raise InputError(f"{path}: neither its suffix nor its content is that of a map format",

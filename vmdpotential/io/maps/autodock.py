@@ -9,8 +9,8 @@ import numpy as np
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real, whole
-from vmdpotential.io.maps.mapformat import finish, header_lines_of, read_numbers
+from vmdpotential.io.files.numbers import parse_real, parse_whole
+from vmdpotential.io.maps.mapformat import finish_map, header_lines_of, read_numbers
 
 #: Keywords of the header, with the count of numbers after each.
 _HEADER = {"GRID_PARAMETER_FILE": 0, "GRID_DATA_FILE": 0, "MACROMOLECULE": 0, "SPACING": 1, "NELEMENTS": 3, "CENTER": 3}
@@ -67,7 +67,8 @@ def read_autodock(path: Path) -> Grid:
             try:
                 if words[:1] != [word] or (count and len(words) != 1 + count):
                     raise ValueError
-                result[word] = [(whole if word == "NELEMENTS" else real)(text) for text in words[1 : 1 + count]]
+                parse = parse_whole if word == "NELEMENTS" else parse_real
+                result[word] = [parse(text) for text in words[1 : 1 + count]]
             except ValueError:
                 numbers = f" and {count} number{'s' * (count > 1)}" if count else ""
                 raise InputError(f"{path}: line {number}: {word}{numbers} is missing, so it is not a map of "
@@ -79,5 +80,5 @@ def read_autodock(path: Path) -> Grid:
             raise InputError(f"{path}: its spacing, counts or centre are impossible", "correct its header")
         values, _ = read_numbers(path, stream, nx * ny * nz, number + 1)
     lattice = Lattice(centre - spacing * (np.array([nx, ny, nz]) - 1) / 2, np.full(3, spacing), (nx, ny, nz))
-    return finish(path, lattice, values.reshape((nx, ny, nz), order="F"),
+    return finish_map(path, lattice, values.reshape((nx, ny, nz), order="F"),
                   {"unit": "kcal/mol", "quantity": "energy of a probe atom"})

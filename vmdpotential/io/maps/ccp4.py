@@ -27,10 +27,10 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import text as files
 from vmdpotential.io.maps.mapformat import (
-    MARK,
+    FORMAT_MARK,
     check_header,
     exact_lattice,
-    finish,
+    finish_map,
     header_lines,
     parse_header,
     write_layers,
@@ -41,7 +41,7 @@ _LABELS, _LABEL = 10, 80
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 
-def starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
+def ccp4_starts(path: Path, lattice: Lattice) -> NDArray[np.int64]:
     """Return the NSTART of a ``.ccp4`` file: the indices of a lattice's first node, counted from 0 0 0.
 
     Raises
@@ -76,7 +76,7 @@ class Ccp4Writer:
         self.sums, self.squares = np.zeros((2, lattice.shape[2]))
         self.low, self.high = np.inf, -np.inf
         if self.use_nstart:
-            starts(self.path, lattice)
+            ccp4_starts(self.path, lattice)
         self.data = _HEADER + _LABEL * self.reserve
         self.path.write_bytes(b"")
 
@@ -115,7 +115,7 @@ class Ccp4Writer:
             text[104:108] = bytearray(b"MRCO")
         words[27] = 20140
         if self.use_nstart:
-            words[4:7] = starts(self.path, lattice)
+            words[4:7] = ccp4_starts(self.path, lattice)
         else:
             floats[49:52] = lattice.origin
         text[208:216] = bytearray(b"MAP \x44\x44\0\0")
@@ -144,14 +144,14 @@ def read_ccp4(path: Path) -> Grid:
     InputError
         When the file is not an MRC or CCP4 map, is truncated, contains complex values, or is not orthogonal.
     """
-    with files.seekable(path) as stream:
+    with files.open_seekable(path) as stream:
         dtype, shape, offset, words, floats, header = _header(path, stream)
         count = math.prod(shape)
         memory.require(offset + count * (dtype.itemsize + 8), f"reading {path}", "read a smaller map")
         stream.seek(offset)
         data = np.frombuffer(stream.read(count * dtype.itemsize), dtype).reshape(shape)
     lattice, values = _place(path, words, floats, data)
-    return finish(path, lattice, np.ascontiguousarray(values, np.float32), header)
+    return finish_map(path, lattice, np.ascontiguousarray(values, np.float32), header)
 
 
 def open_ccp4(path: Path) -> StoredGrid:
@@ -198,7 +198,7 @@ def _header(path: Path, stream: IO[bytes]) -> tuple[
             f"bytes, the file has {size:,}"
         )
     memory.require(2 * extension, f"reading {path}", "read a smaller map")
-    labels = header[224:] + (stream.read(extension) if header[224:].startswith(MARK.encode()) else b"")
+    labels = header[224:] + (stream.read(extension) if header[224:].startswith(FORMAT_MARK.encode()) else b"")
     lines = [labels[n : n + _LABEL].rstrip(b"\0").decode("latin-1") for n in range(0, len(labels), _LABEL)]
     return (dtype, (sections, rows, columns), _HEADER + extension, words, floats, parse_header(filter(None, lines)))
 

@@ -26,12 +26,12 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import text as files
 from vmdpotential.io.maps.mapformat import (
-    MARK,
+    FORMAT_MARK,
     check_header,
     exact_lattice,
     header_lines,
+    map_title,
     parse_header,
-    title,
     write_layers,
 )
 
@@ -51,7 +51,7 @@ def library() -> Any:
     ------
     BackendError
     """
-    return extras.load("h5py", "CMAP files", "large", "use .mrc or .dx")
+    return extras.load_optional("h5py", "CMAP files", "large", "use .mrc or .dx")
 
 
 class _ErrorKeepingFile:
@@ -124,7 +124,7 @@ class CmapWriter:
         lattice = grid.lattice
         with _writing(self.path, "r+") as file:
             image = file[_IMAGE]
-            image.attrs["name"] = title(grid)
+            image.attrs["name"] = map_title(grid)
             fine, step = image[_DATA], 2
             while lattice.every(step // 2).size > COARSEST:
                 coarse = _create(image, f"{_DATA}_{step}", lattice.every(step))
@@ -132,9 +132,9 @@ class CmapWriter:
                 for z in range(0, coarse.shape[0], BLOCK[0] // 2):
                     planes = fine[2 * z : 2 * z + BLOCK[0]]
                     coarse[z : z + BLOCK[0] // 2] = planes[::2, ::2, ::2]
-                    progress.report("coarser levels of the map", min(0.999, z / coarse.shape[0]))
+                    progress.report_progress("coarser levels of the map", min(0.999, z / coarse.shape[0]))
                 fine, step = coarse, 2 * step
-            progress.report("coarser levels of the map", 1.0)
+            progress.report_progress("coarser levels of the map", 1.0)
             image[_HEADER] = np.frombuffer("\n".join(header_lines(grid, 2**30)).encode("ascii"), np.uint8)
 
 
@@ -185,7 +185,7 @@ def open_cmap(path: Path) -> StoredGrid:
                           np.asarray(image.attrs.get("step", np.ones(3)), np.float64), (nx, ny, nz))
         text = bytes(image[_HEADER][:]).decode("latin-1") if _HEADER in image else ""
         levels = {1: whole[0].name}
-        if text.startswith(MARK):  # other programs interpolate coarser levels, which shifts their nodes
+        if text.startswith(FORMAT_MARK):  # other programs interpolate coarser levels, which shifts their nodes
             for array in arrays:
                 step = {int(n) for n in array.attrs.get("subsample_spacing", (1,))}
                 if len(step) == 1 and lattice.every(max(step)).shape == array.shape[::-1]:
@@ -194,7 +194,7 @@ def open_cmap(path: Path) -> StoredGrid:
     check_header(path, header)
 
     def read(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> NDArray[np.float32]:
-        with files.reading(path), _opened(path) as file:
+        with files.reading_file(path), _opened(path) as file:
             best = max(n for n in levels if step % n == 0 and not (low % n).any())
             (i, j, k), (p, q, r) = (low // best).tolist(), (-(-high // best)).tolist()
             data, every = file[levels[best]], step // best

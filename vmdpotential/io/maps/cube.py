@@ -20,16 +20,16 @@ from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.files.numbers import parse_real, parse_whole
 from vmdpotential.io.maps.mapformat import (
-    MARK,
-    entries,
-    finish,
+    FORMAT_MARK,
+    finish_map,
     header_lines_of,
-    oriented,
+    map_title,
+    orient_axes,
     parse_header,
+    provenance_entries,
     read_numbers,
-    title,
 )
 from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
@@ -39,7 +39,7 @@ _COMMENT = 1000
 
 
 #: Atomic units of orbitals and densities of electrons, and their factors.
-ATOMIC = {"A^-3/2": ("bohr^-3/2", BOHR**1.5), "e/A^3": ("e/bohr^3", BOHR**3)}
+ATOMIC_UNITS = {"A^-3/2": ("bohr^-3/2", BOHR**1.5), "e/A^3": ("e/bohr^3", BOHR**3)}
 
 
 class Nuclei(NamedTuple):
@@ -51,15 +51,15 @@ class Nuclei(NamedTuple):
 
 
 def write_cube(path: Path, grid: Grid, nuclei: Nuclei | None = None) -> None:
-    """Write a map as a Gaussian cube file; the values keep the map's unit, except those of :data:`ATOMIC`."""
-    if grid.unit in ATOMIC:
-        unit, factor = ATOMIC[grid.unit]
+    """Write a map as a Gaussian cube file; the values keep the map's unit, except those of :data:`ATOMIC_UNITS`."""
+    if grid.unit in ATOMIC_UNITS:
+        unit, factor = ATOMIC_UNITS[grid.unit]
         grid = replace(grid * factor, unit=unit)
     lattice, bohr = grid.lattice, BOHR
     nuclei = nuclei or Nuclei(np.zeros(1, np.int64), np.zeros(1), lattice.origin[None])
     origin = lattice.origin / bohr
-    first = title(grid).encode("ascii", "replace").decode()
-    lines = [f"{MARK}: {first}"[:200], _comment(grid), _row(len(nuclei.numbers), origin.tolist())]
+    first = map_title(grid).encode("ascii", "replace").decode()
+    lines = [f"{FORMAT_MARK}: {first}"[:200], _comment(grid), _row(len(nuclei.numbers), origin.tolist())]
     for axis in range(3):
         step = np.zeros(3)
         step[axis] = lattice.spacing[axis] / bohr
@@ -73,7 +73,7 @@ def write_cube(path: Path, grid: Grid, nuclei: Nuclei | None = None) -> None:
         stream.write("".join(f"{line}\n" for line in lines).encode("ascii"))
         for i in range(nx):
             stream.write((pattern % tuple(grid.values[i].ravel().tolist())).encode("ascii"))
-            progress.report("writing the map", (i + 1) / nx)
+            progress.report_progress("writing the map", (i + 1) / nx)
 
 
 def _row(count: int, numbers: Iterable[float]) -> str:
@@ -82,7 +82,7 @@ def _row(count: int, numbers: Iterable[float]) -> str:
 
 
 def _comment(grid: Grid) -> str:
-    items = entries(grid)
+    items = provenance_entries(grid)
     for shorten in (False, True):
         if shorten and "inputs" in items:
             items["inputs"] = "|".join(name.rsplit("/", 1)[-1] for name in items["inputs"].split("|"))
@@ -151,14 +151,14 @@ def _header(path: Path, lines: Iterator[tuple[int, str]]) -> _Header:
     for _ in range(abs(atoms)):
         number, words = _split(next(lines))
         try:
-            nuclei.append((whole(words[0]), *(real(words[n]) for n in (1, 2, 3, 4))))
+            nuclei.append((parse_whole(words[0]), *(parse_real(words[n]) for n in (1, 2, 3, 4))))
         except (ValueError, IndexError):
             raise InputError(f"{path}: line {number}: an atom needs a number, a charge and a position") from None
     if atoms < 0:
         number, words = _split(next(lines))
         if len(words) < 2 or not all(word.isascii() and word.isdigit() for word in words):
             raise InputError(f"{path}: line {number}: the numbers of the orbitals are missing")
-        sets = [real(words[0])]
+        sets = [parse_real(words[0])]
     if sets and sets[0] != 1:
         raise InputError(f"{path}: line {number}: contains {sets[0]:g} orbitals", "write one map to a file")
     if min(counts) < 0 < max(counts):
@@ -175,9 +175,9 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
     comments, origin, counts, steps, unit, _, number = _header(path, header_lines_of(path, stream, "a cube file"))
     shape = [abs(count) for count in counts]
     values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
-    lattice, ordered = oriented(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
-    text = [comments[0], *comments[1].split("; ")] if comments[0].startswith(MARK) else comments
-    return finish(path, lattice, ordered, parse_header(text))
+    lattice, ordered = orient_axes(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
+    text = [comments[0], *comments[1].split("; ")] if comments[0].startswith(FORMAT_MARK) else comments
+    return finish_map(path, lattice, ordered, parse_header(text))
 
 
 def _split(line: tuple[int, str]) -> tuple[int, list[str]]:
@@ -186,8 +186,8 @@ def _split(line: tuple[int, str]) -> tuple[int, list[str]]:
 
 def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float], list[float]]:
     try:
-        count, x, y, z = whole(words[0]), *(real(word) for word in words[1:4])
-        return count, [x, y, z], [real(word) for word in words[4:5]]
+        count, x, y, z = parse_whole(words[0]), *(parse_real(word) for word in words[1:4])
+        return count, [x, y, z], [parse_real(word) for word in words[4:5]]
     except (ValueError, IndexError):
         raise InputError(
             f"{path}: line {number}: does not consist of a whole number and coordinates, so it is not a cube file"

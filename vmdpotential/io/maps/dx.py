@@ -25,16 +25,16 @@ from vmdpotential import progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.files.numbers import parse_real, parse_whole
 from vmdpotential.io.maps.mapformat import (
-    finish,
+    finish_map,
     header_lines,
     header_lines_of,
-    oriented,
+    map_title,
+    orient_axes,
     parse_header,
     read_numbers,
-    scientific,
-    title,
+    scientific_text,
 )
 
 _BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
@@ -57,7 +57,7 @@ def write_dx(path: Path, grid: Grid, compress: bool = False, binary: bool = Fals
         f"object 3 class array type {'float' if binary else 'double'} rank 0 items {lattice.size} "
         f"{'binary ' if binary else ''}data follows",
     ]
-    name = title(grid).encode("ascii", "replace").decode().replace('"', "'")
+    name = map_title(grid).encode("ascii", "replace").decode().replace('"', "'")
     tail = [
         'attribute "dep" string "positions"',
         f'object "{name}" class field',
@@ -71,10 +71,10 @@ def write_dx(path: Path, grid: Grid, compress: bool = False, binary: bool = Fals
         if binary:
             write(values.astype(np.float32).tobytes() + b"\n")
         for start in range(0, 0 if binary else len(values), _BLOCK):
-            text = scientific(values[start : start + _BLOCK])
+            text = scientific_text(values[start : start + _BLOCK])
             text[2::3, -1] = text[-1, -1] = ord("\n")
             write(text.tobytes())
-            progress.report("writing the map", min(1.0, (start + _BLOCK) / len(values)))
+            progress.report_progress("writing the map", min(1.0, (start + _BLOCK) / len(values)))
         write("".join(f"{line}\n" for line in tail).encode("ascii"))
 
 
@@ -137,12 +137,12 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
             if line.startswith("#"):
                 comments.append(line[1:].removeprefix(" "))
             elif words[0] == "origin":
-                origin = [real(x) for x in words[1:4]]
+                origin = [parse_real(x) for x in words[1:4]]
             elif words[0] == "delta":
-                steps.append([real(x) for x in words[1:4]])
+                steps.append([parse_real(x) for x in words[1:4]])
             elif words[0] == "object" and words[words.index("class") + 1] == "gridpositions":
                 start = words.index("counts") + 1
-                counts = [whole(x) for x in words[start : start + 3]]
+                counts = [parse_whole(x) for x in words[start : start + 3]]
             elif words[0] == "object" and words[words.index("class") + 1] == "gridconnections":
                 continue
             elif words[0] == "object" and words[words.index("class") + 1] == "array":
@@ -156,8 +156,8 @@ def _read(path: Path, stream: IO[bytes]) -> Grid:
     if len(origin) != 3 or [len(step) for step in steps] != [3, 3, 3]:
         raise InputError(f"{path}: line {number}: an origin and three deltas are missing before the data")
     values, tail = _array(path, stream, words, counts, number)
-    lattice, ordered = oriented(path, origin, steps, values.reshape(counts))
-    return finish(path, lattice, ordered, parse_header([*comments, _field_name(tail)]))
+    lattice, ordered = orient_axes(path, origin, steps, values.reshape(counts))
+    return finish_map(path, lattice, ordered, parse_header([*comments, _field_name(tail)]))
 
 
 def _array(
@@ -165,7 +165,7 @@ def _array(
 ) -> tuple[NDArray[np.float32], str]:
     where = f"{path}: line {line}"
     try:
-        items = whole(words[words.index("items") + 1])
+        items = parse_whole(words[words.index("items") + 1])
         kind = words[words.index("type") + 1].strip('"')
         rank = words[words.index("rank") + 1] if "rank" in words else "0"
     except (ValueError, IndexError):

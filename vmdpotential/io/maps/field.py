@@ -63,13 +63,13 @@ def write_field(components: Sequence[Grid], path: Path | str, force: bool = Fals
     output.check(paths, force)
     for grid in components:
         check_finite(Path(path), grid.lattice, grid.values)
-    with output.writing(paths, force) as temporary:
+    with output.writing_files(paths, force) as temporary:
         put_field(components, temporary)
     return paths
 
 
 def put_field(components: Sequence[Grid], paths: Sequence[Path]) -> None:
-    """Write a checked field to one or three temporary paths of :func:`vmdpotential.io.files.output.writing`."""
+    """Write a checked field to one or three temporary paths of :func:`vmdpotential.io.files.output.writing_files`."""
     if len(paths) == 1:
         values = {axis: grid.values for axis, grid in zip("xyz", components, strict=True)}
         provenance = replace(components[0].provenance, quantity="electric field")

@@ -16,14 +16,14 @@ from vmdpotential import memory, progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import numbers
-from vmdpotential.io.files.numbers import real
-from vmdpotential.io.files.text import MARK as BYTE_ORDER_MARK
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.io.files.numbers import parse_real
+from vmdpotential.io.files.text import BYTE_ORDER_MARK as BYTE_ORDER_MARK
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 Floats = NDArray[np.float64]
 
 #: First words of the text that this package writes into map files, by which the reader recognises that text.
-MARK = "vmdpotential map"
+FORMAT_MARK = "vmdpotential map"
 
 # printable ASCII but '%', the escape itself, and ';', which separates entries on one line
 _PLAIN = "".join(chr(n) for n in range(32, 127) if chr(n) not in "%;")
@@ -45,7 +45,7 @@ _NOT_NEGATIVE = ("tolerance", "error", "error_away", "error_field", "error_field
 #: negative indices.
 _POWERS = np.array([10.0**n for n in (*range(55), *range(-45, 0))])
 
-def title(grid: Grid) -> str:
+def map_title(grid: Grid) -> str:
     """Return quantity, unit and medium on one line: ``electrostatic potential, kT/e at 298.15 K, vacuum ...``."""
     text = grid.provenance.quantity or "map"
     if grid.unit:
@@ -55,7 +55,7 @@ def title(grid: Grid) -> str:
     return f"{text}, {grid.provenance.medium}" if grid.provenance.medium else text
 
 
-def entries(grid: Grid) -> dict[str, str]:
+def provenance_entries(grid: Grid) -> dict[str, str]:
     """Return the provenance of a map and its exact lattice as ``{name: text}``, in printable ASCII."""
     items = grid.header()
     items["origin"] = " ".join(repr(float(x)) for x in grid.lattice.origin)
@@ -65,8 +65,8 @@ def entries(grid: Grid) -> dict[str, str]:
 
 def header_lines(grid: Grid, width: int) -> list[str]:
     """Return ``name: text`` lines of at most `width` characters; a continuation starts with a blank."""
-    lines = [f"{MARK}: {_escape(title(grid))}"[:width]]
-    for name, text in entries(grid).items():
+    lines = [f"{FORMAT_MARK}: {_escape(map_title(grid))}"[:width]]
+    for name, text in provenance_entries(grid).items():
         line = f"{name}: {text}"
         while len(line) > width:
             lines.append(line[:width])
@@ -83,8 +83,8 @@ def parse_header(lines: Iterable[str]) -> dict[str, str]:
             joined[-1] += line[1:]
         else:
             joined.append(line)
-    if any(line.startswith(MARK) for line in joined):
-        pairs = (line.partition(": ") for line in joined if not line.startswith(MARK))
+    if any(line.startswith(FORMAT_MARK) for line in joined):
+        pairs = (line.partition(": ") for line in joined if not line.startswith(FORMAT_MARK))
         return {name.strip(): unquote(text, errors="surrogateescape") for name, colon, text in pairs if colon}
     return _foreign(" ".join(joined))
 
@@ -111,8 +111,8 @@ def _foreign(text: str) -> dict[str, str]:
 def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:
     """Return the exact lattice of the header if the format's rounded numbers agree with it, else that of the format."""
     try:
-        origin = np.array([real(x) for x in header["origin"].split()])
-        spacing = np.array([real(x) for x in header["spacing"].split()])
+        origin = np.array([parse_real(x) for x in header["origin"].split()])
+        spacing = np.array([parse_real(x) for x in header["spacing"].split()])
     except (KeyError, ValueError):
         return lattice
     if origin.shape != (3,) or spacing.shape != (3,):
@@ -124,7 +124,7 @@ def exact_lattice(lattice: Lattice, header: Mapping[str, str]) -> Lattice:
     return lattice
 
 
-def oriented(
+def orient_axes(
     path: Path, origin: ArrayLike, steps: ArrayLike, values: NDArray[Any]
 ) -> tuple[Lattice, NDArray[np.float32]]:
     """Return lattice and values with axes along +x, +y, +z.
@@ -167,7 +167,7 @@ def oriented(
     return Lattice(origin, along[order], (nx, ny, nz)), values
 
 
-def finish(path: Path, lattice: Lattice, values: NDArray[Any], header: Mapping[str, str]) -> Grid:
+def finish_map(path: Path, lattice: Lattice, values: NDArray[Any], header: Mapping[str, str]) -> Grid:
     """Return the map of checked values and header.
 
     Raises
@@ -190,7 +190,7 @@ def check_header(path: Path, header: Mapping[str, str]) -> None:
             if name not in header:
                 continue
             try:
-                good = least <= real(header[name]) < np.inf
+                good = least <= parse_real(header[name]) < np.inf
             except ValueError:
                 good = False
             if not good:
@@ -256,7 +256,7 @@ def write_layers(writer: Writer, grid: Grid, step: int) -> None:
     nz = grid.lattice.shape[2]
     for start in range(0, nz, step):
         writer.put(start, grid.values[:, :, start : start + step])
-        progress.report("writing the map", min(1.0, (start + step) / nz))
+        progress.report_progress("writing the map", min(1.0, (start + step) / nz))
     writer.finish(grid)
 
 
@@ -313,7 +313,7 @@ def read_numbers(
         memory.require(_VALUE * have, f"{path}: a map of {have:,} or more values", "read a smaller map")
         if have > count:
             raise InputError(f"{path}: line {line}: has more than the {count:,} values that its header announces")
-        progress.report("reading the map", have / count)
+        progress.report_progress("reading the map", have / count)
     if have < count:
         raise InputError(
             f"{path}: line {line}: ends after {have:,} of {count:,} values; the file is truncated", "write it again"
@@ -329,7 +329,8 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
     values = np.empty(0, np.float32)
 
     def run(kernel: str) -> None:
-        launch(KERNELS[kernel], parts, "reading the map", 1, text=text, before=before, count=counts, values=values,
+        launch_kernel(KERNELS[kernel], parts, "reading the map", 1, text=text, before=before, count=counts,
+                      values=values,
                length=len(text), part=_PART)
 
     run("count_words")
@@ -344,7 +345,7 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
         word = words[at].decode("latin-1")
         try:
             with np.errstate(over="ignore"):
-                values[at] = np.float32(real(word.translate(_FORTRAN)))
+                values[at] = np.float32(parse_real(word.translate(_FORTRAN)))
         except ValueError:
             pass
         if not np.isfinite(values[at]):
@@ -354,7 +355,7 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
     return values
 
 
-def scientific(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+def scientific_text(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Return numbers as text, (N, 14) of ASCII: sign or blank, seven digits, exponent, a blank (``-1.234567e+02``).
 
     This is four times as fast as formatting with ``%``.

@@ -38,7 +38,7 @@ def write_arrays(path: Path, grid: Grid, values: Mapping[str, NDArray[np.float32
 
 
 def put_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays by name to a temporary path of :func:`vmdpotential.io.files.output.writing`."""
+    """Write arrays by name to a temporary path of :func:`vmdpotential.io.files.output.writing_files`."""
     # when the disk is full, numpy.savez would leave an open file that prints an error when it is garbage-collected
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
@@ -54,7 +54,7 @@ def read_npz(path: Path) -> Grid:
     InputError
         When the file is not a NumPy archive, or an entry is missing or of the wrong kind.
     """
-    with files.seekable(path) as stream:
+    with files.open_seekable(path) as stream:
         if not zipfile.is_zipfile(stream):
             raise InputError(f"{path}: is not a NumPy archive, or is truncated")
         try:

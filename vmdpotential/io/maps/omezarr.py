@@ -26,7 +26,7 @@ from vmdpotential.errors import BackendError, InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import text as files
-from vmdpotential.io.maps.mapformat import check_header, entries, exact_lattice, title, write_layers
+from vmdpotential.io.maps.mapformat import check_header, exact_lattice, map_title, provenance_entries, write_layers
 
 #: Values of a block along z, y and x, and the blocks of a shard along each.
 BLOCK, BLOCKS = (16, 128, 128), (1, 4, 2)
@@ -45,7 +45,7 @@ def library() -> Any:
     ------
     BackendError
     """
-    zarr = extras.load("zarr", "Zarr maps", "large", "use .cmap, .mrc or .dx")
+    zarr = extras.load_optional("zarr", "Zarr maps", "large", "use .cmap, .mrc or .dx")
     if int(zarr.__version__.split(".")[0]) < 3:
         raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", extras.install_command("large"))
     return zarr
@@ -85,9 +85,10 @@ class ZarrWriter:
             steps.append(2 * steps[-1])
             _coarsen(group[_level(len(steps) - 2)],
                      _create(group, _level(len(steps) - 1), lattice.every(steps[-1])))
-            progress.report("coarser levels of the map", len(steps) / (len(steps) + 1))
-        progress.report("coarser levels of the map", 1.0)
-        group.attrs.update({"ome": {"version": "0.5", "multiscales": [multiscale(grid, steps)]}, _KEY: entries(grid)})
+            progress.report_progress("coarser levels of the map", len(steps) / (len(steps) + 1))
+        progress.report_progress("coarser levels of the map", 1.0)
+        group.attrs.update({"ome": {"version": "0.5", "multiscales": [multiscale(grid, steps)]},
+                            _KEY: provenance_entries(grid)})
 
 
 def multiscale(grid: Grid, steps: list[int]) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def multiscale(grid: Grid, steps: list[int]) -> dict[str, Any]:
         {"type": "scale", "scale": (lattice.spacing[::-1] * step).tolist()}, translation]}
         for level, step in enumerate(steps)]
     return {
-        "name": title(grid), "axes": [{"name": name, "type": "space", "unit": "angstrom"} for name in "zyx"],
+        "name": map_title(grid), "axes": [{"name": name, "type": "space", "unit": "angstrom"} for name in "zyx"],
         "datasets": datasets, "type": "subsampling",
         "metadata": {"description": "level n holds the nodes of level 0 whose indices are multiples of 2^n"},
     }
@@ -199,7 +200,7 @@ def open_zarr(path: Path) -> StoredGrid:
     check_header(path, known)
 
     def read(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> NDArray[np.float32]:
-        with files.reading(path):
+        with files.reading_file(path):
             best = max(n for n in levels if step % n == 0 and not (low % n).any())
             selection: list[Any] = list(index)
             for d, axis in enumerate(order):

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, Message, VmdpotentialError
-from vmdpotential.io.files.numbers import reals
-from vmdpotential.io.files.text import buffered, first_bytes, read_text, seekable
+from vmdpotential.io.files.numbers import parse_reals
+from vmdpotential.io.files.text import buffered_stream, first_bytes, open_seekable, read_text
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats
@@ -28,10 +28,10 @@ from vmdpotential.molecule.structure import Floats
 log = logging.getLogger(__name__)
 
 #: Amber's unit of velocities in A/ps.
-VELOCITY = 20.455
+VELOCITY_UNIT = 20.455
 
 #: Most bytes of memory for each byte and for each line of a file (measured).
-MEMORY = (20.0, 100.0)
+MEMORY_FACTORS = (20.0, 100.0)
 
 
 def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> Cell | None:
@@ -67,7 +67,7 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     InputError
         When the file is truncated, contains asterisks, is NetCDF-4 (HDF5), or is not a coordinate file of Amber.
     """
-    path = buffered(path)
+    path = buffered_stream(path)
     _check_kind(path)
     if first_bytes(path, 3) == b"CDF":
         return _read_netcdf(path)
@@ -230,7 +230,7 @@ class _Clamped(io.FileIO):
 @contextlib.contextmanager
 def _netcdf(path: Path) -> Iterator[IO[bytes]]:
     """Open a NetCDF file; a plain file on disk can be mapped into memory."""
-    with seekable(path) as file:
+    with open_seekable(path) as file:
         if isinstance(file, io.BytesIO):
             yield file
         else:
@@ -246,7 +246,7 @@ def _copied(variable: Any, frame: int) -> Floats:
 
 
 def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
-    lines = read_text(path, *MEMORY).decode("latin-1").rstrip().split("\n")
+    lines = read_text(path, *MEMORY_FACTORS).decode("latin-1").rstrip().split("\n")
     head = lines[1].split() if len(lines) > 1 else []
     if not head or not re.fullmatch("[0-9]{1,12}", head[0]) or int(head[0]) < 1:
         raise InputError(f"{path}: is not an inpcrd or rst7, its second line does not begin with the number of atoms")
@@ -278,7 +278,7 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
 
 def read_velocities(path: str | Path, count: int) -> Floats | None:
     """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None if it has none."""
-    path = buffered(path)
+    path = buffered_stream(path)
     try:
         if first_bytes(path, 3) == b"CDF":
             with _variables(path) as (_, variables):
@@ -298,18 +298,19 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
 
 
 def _ascii_velocities(path: Path, count: int) -> Floats | None:
-    lines = [line for line in read_text(path, *MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
+    lines = [line for line in read_text(path,
+                                        *MEMORY_FACTORS).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
     needed = -(-count // 2)
     if count < 3 or len(lines) < 2 * needed:  # velocities of one or two atoms are one line, like a box
         return None
-    return VELOCITY * _fixed_numbers(lines[needed : 2 * needed], path)
+    return VELOCITY_UNIT * _fixed_numbers(lines[needed : 2 * needed], path)
 
 
 def _fixed_numbers(lines: list[str], path: Path) -> Floats:
     """Return the numbers in lines of 12 characters each (Fortran's 6F12.7)."""
     words = [line[i : i + 12] for line in lines for i in range(0, len(line.rstrip()), 12)]
     try:
-        numbers = reals(words)
+        numbers = parse_reals(words)
     except ValueError:
         for i, word in enumerate(words):
             if "*" in word:
@@ -319,7 +320,7 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
                     "wrap the system into its box and write the file again, or use NetCDF"
                 ) from None
             try:
-                reals([word])
+                parse_reals([word])
             except ValueError:
                 raise InputError(f"{path}: number {i + 1} (atom {i // 3 + 1}): '{word}' is not a number") from None
         raise

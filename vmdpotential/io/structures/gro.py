@@ -13,7 +13,7 @@ import numpy as np
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.files.numbers import parse_real, parse_whole
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import with_ion_names
@@ -167,7 +167,7 @@ def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: column
     for row, triple in zip(rows.tolist(), fields, strict=True):
         try:
             for field in triple:
-                real(field.decode("latin-1"))
+                parse_real(field.decode("latin-1"))
         except ValueError:
             line = lines.text(row)[:60]
             raise InputError(f"{path}: line {row + 1} lacks three coordinates after column 20: '{line}'") from None
@@ -186,7 +186,7 @@ def _residue_number(path: Path, atom: int, word: str) -> int:
     if not word.strip("*"):  # blank, or asterisks for a number that was too large
         return 0
     try:
-        return whole(word)
+        return parse_whole(word)
     except ValueError:
         raise InputError(f"{path}: line {atom + 3}: columns 1-5 are not a residue number: '{word}'") from None
 
@@ -199,7 +199,7 @@ def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
         decimals = len(line) - line.rindex(".") - 1
         fields = re.findall(rf"-?\d+\.\d{{{decimals}}}", line)
     try:
-        values = [real(field) * 10 for field in fields]
+        values = [parse_real(field) * 10 for field in fields]
     except ValueError:
         values = []
     if len(values) not in (3, 9):

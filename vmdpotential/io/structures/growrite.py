@@ -56,7 +56,7 @@ def _lines(s: Structure) -> Iterator[bytes]:
     title = " ".join(s.title.encode("ascii", "replace").decode().split()) or "written by vmdpotential"
     yield f"{title}\n{len(s):5d}\n".encode()
     decimals = _DECIMALS[0]
-    if s.sources and files.suffix(Path(s.sources[0])) == ".gro":
+    if s.sources and files.format_suffix(Path(s.sources[0])) == ".gro":
         decimals = max(columns.decimals_needed(s.positions[:, k] / 10, *_DECIMALS) for k in range(3))
     numbers = columns.wrapped(written_numbers(s), 5)
     names = np.char.rjust(s.atom_names, 5)

@@ -10,14 +10,14 @@ import numpy as np
 from vmdpotential.errors import InputError
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.names import WATERS, named, unique_names
+from vmdpotential.molecule.names import WATER_RESIDUES, in_table, unique_names
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 
 #: Fraction of heavy atoms whose names may differ if their elements agree.
 _TOLERATED = 0.05
 
 
-def merge(coordinates: Structure, topology: Structure) -> Structure:
+def merge_topology(coordinates: Structure, topology: Structure) -> Structure:
     """Return the atoms of a topology at the positions of a coordinate file.
 
     Names, residues, segments, charges and bonds are those of the topology; positions, cell,
@@ -86,7 +86,7 @@ def _check_names(coordinates: Structure, topology: Structure) -> None:
     if len(other):
         _fail(coordinates, topology, int(other[0]), f"{len(other)} atoms are of another element")
     heavy = elements.guess_all(topology.atom_names, topology.residue_names) != "H"
-    heavy &= ~named(topology.residue_names, WATERS)
+    heavy &= ~in_table(topology.residue_names, WATER_RESIDUES)
     left: Integers = atoms[heavy[atoms]]
     if len(left) > _TOLERATED * max(1, int(heavy.sum())):
         _fail(coordinates, topology, int(left[0]), f"{len(left)} names differ")

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import reals, residue_number
+from vmdpotential.io.files.numbers import parse_reals, residue_number
 from vmdpotential.io.structures import pdb, pdbwrite
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.names import named, unique_names
+from vmdpotential.molecule.names import in_table, unique_names
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ def _numbers(values: list[str], name: str) -> Floats:
 
     try:
         if values.count(values[0]) == len(values):
-            return np.full(len(values), reals(values[:1])[0])
-        return reals(values)
+            return np.full(len(values), parse_reals(values[:1])[0])
+        return parse_reals(values)
     except ValueError:
         pass
     result = np.empty(len(values))
@@ -238,7 +238,7 @@ def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
         atom_names=names[keep], residue_names=residue_names[keep],
         residue_ids=_integers(path, table["seq_id"])[keep],
         residue_index=residues.index(first, len(changed)), chain_ids=chains[keep], segment_ids=segments[keep],
-        elements=elements.complete(types, names[keep], residue_names[keep]), insertion_codes=codes[keep],
+        elements=elements.complete_elements(types, names[keep], residue_names[keep]), insertion_codes=codes[keep],
         hetero=table.get("group_PDB", blank)[keep] == "HETATM",
         occupancies=occupancies[keep], b_factors=_finite(table, "B_iso_or_equiv", 0.0, count)[keep],
         cell=_cell(path, block), title=_value(block, "_struct.title"), sources=(str(path),),
@@ -321,7 +321,7 @@ def _rows(s: Structure, with_segments: bool) -> Iterator[bytes]:
     if changed:
         log.warning("residue numbers recur in a chain; in the mmCIF file the later residues get new numbers")
         numbers = np.repeat(unique, np.diff(s.residue_starts))
-    linked = np.repeat(named(s.residue_names[first], elements.POLYMER), np.diff(s.residue_starts))
+    linked = np.repeat(in_table(s.residue_names[first], elements.POLYMER_RESIDUES), np.diff(s.residue_starts))
     atom, residue, chain = _quoted(s.atom_names), _quoted(s.residue_names), _quoted(s.chain_ids)
     label_chain = np.where(chain == ".", _quoted(s.segment_ids), chain)
     parts: list[Names | str | Floats | Integers | tuple[Floats, int]] = [

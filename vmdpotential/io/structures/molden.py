@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real, whole
+from vmdpotential.io.files.numbers import parse_real, parse_whole
 from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import BOHR
@@ -32,8 +32,8 @@ def read_molden(path: Path) -> Structure:
                     unit = 1.0 if "angs" in " ".join(words).lower() else BOHR
             elif unit and words:
                 try:
-                    numbers.append(whole(words[2]))
-                    positions.append([unit * real(words[column]) for column in (3, 4, 5)])
+                    numbers.append(parse_whole(words[2]))
+                    positions.append([unit * parse_real(words[column]) for column in (3, 4, 5)])
                 except (ValueError, IndexError):
                     raise InputError(f"{path}: line {n}: an atom needs an element, two whole numbers and a position"
                                      ) from None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real
+from vmdpotential.io.files.numbers import parse_real
 from vmdpotential.io.structures import pdb_numbers
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.atomnames import AMINO_ACIDS
@@ -196,7 +196,7 @@ def _structure(
     return Structure(
         positions=positions[keep], atom_names=names, residue_names=residue_names, residue_ids=numbers[index],
         residue_index=index, chain_ids=columns.words(labels[:, chain:10]), segment_ids=columns.words(labels[:, 15:19]),
-        elements=elements.complete(columns.words(labels[:, 19:21]), names, residue_names),
+        elements=elements.complete_elements(columns.words(labels[:, 19:21]), names, residue_names),
         insertion_codes=codes[index], hetero=hetero[keep], occupancies=occupancies[keep], b_factors=b_factors[keep],
         cell=_cell(path, lines, heads[b"CRYST1"]), title=_title(lines, heads[b"TITLE "]), sources=(str(path),),
         listed_bonds=_bonds(path, lines, atoms[keep], heads[b"CONECT"]),
@@ -244,7 +244,7 @@ def _checked(path: Path, lines: columns.Lines, rows: Integers, table: columns.By
         for k in range(3):
             field = table[i, 30 + 8 * k : 38 + 8 * k].tobytes().decode("latin-1")
             try:
-                values[i, k] = real(field)
+                values[i, k] = parse_real(field)
             except ValueError:
                 line = lines.text(int(rows[i]))
                 hint = "; this looks like a PQR file, name it .pqr" if _like_pqr(line) else ""
@@ -272,7 +272,7 @@ def cell_of_record(line: str, where: str) -> Cell | None:
     fields = line[6:].split()[:6]
     for trial in (fields, [line[a:b] for a, b in ((6, 15), (15, 24), (24, 33), (33, 40), (40, 47), (47, 54))]):
         try:
-            values = [real(field) for field in trial]
+            values = [parse_real(field) for field in trial]
         except ValueError:
             continue
         if len(values) == 6:

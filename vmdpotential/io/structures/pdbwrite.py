@@ -17,7 +17,7 @@ from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.names import named, unique_names
+from vmdpotential.molecule.names import in_table, unique_names
 from vmdpotential.molecule.structure import Integers, Structure
 
 log = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ def _short_segments(structure: Structure) -> NDArray[np.str_]:
 def _chain_ends(structure: Structure) -> Integers:
     """Return the atoms before which a TER record is written: after the last polymer residue of each chain."""
     first = structure.residue_starts[:-1]
-    linked = named(structure.residue_names[first], elements.POLYMER)
+    linked = in_table(structure.residue_names[first], elements.POLYMER_RESIDUES)
     terminal = np.isin(structure.atom_names, ("OXT", "OT2", "OC2"))
     ends = np.zeros(len(first), bool)
     ends[structure.residue_index[terminal]] = True

@@ -11,7 +11,7 @@ import numpy as np
 from vmdpotential.errors import ChargeError, InputError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import real, residue_number
+from vmdpotential.io.files.numbers import parse_real, residue_number
 from vmdpotential.io.structures import pdb, pdbwrite
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.names import unique_names
@@ -83,7 +83,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
     hetero = line.startswith("HETATM")
     fields = line[6 if hetero else 4 :].split()
     try:
-        numbers = [real(word) for word in fields[-5:]]
+        numbers = [parse_real(word) for word in fields[-5:]]
         words = fields[:-5]
         if len(words) < 4 and "-" in line:
             raise ValueError
@@ -91,7 +91,7 @@ def _atom(path: Path, row: int, line: str) -> tuple[tuple[str, str, str, int, st
         fields = _GLUED.sub(" -", line[6 if hetero else 4 :]).split()
         words = fields[:-5]
         try:
-            numbers = [real(word) for word in fields[-5:]]
+            numbers = [parse_real(word) for word in fields[-5:]]
         except ValueError:
             numbers = []
     if len(words) == 4 and not _NUMBER.match(words[3]) and _NUMBER.match(words[3][1:]):
@@ -131,7 +131,7 @@ def _records(s: Structure) -> Iterator[bytes]:
         yield f"TITLE     {' '.join(s.title.encode('ascii', 'replace').decode().split())[:200]}\n".encode()
     if s.cell is not None and pdbwrite.fits(s.cell):
         yield pdbwrite.cell_record(s.cell)
-    charges, radii = s.known_charges, elements.radii(s.elements)
+    charges, radii = s.known_charges, elements.van_der_waals_radii(s.elements)
     if s.radii is not None:
         radii = np.where(np.isnan(s.radii), radii, s.radii)
     numbers = np.char.add(pdbwrite.written_numbers(s).astype(np.str_), s.insertion_codes)

@@ -10,7 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
-from vmdpotential.io.structures.amber_coordinates import VELOCITY
+from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT
 from vmdpotential.io.structures.pdbwrite import warn_rotated
 from vmdpotential.molecule.structure import Floats, Structure
 
@@ -22,8 +22,8 @@ def check(structure: Structure, path: Path) -> None:
         atom = int(np.argmax(wide))
         raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for the columns of "
                          "Amber's coordinates", "wrap the system into its box, or write .pdb instead")
-    if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY).all():
-        raise UsageError("", f"{path}: velocities of {999 * VELOCITY:g} A/ps and more do not fit the columns of "
+    if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY_UNIT).all():
+        raise UsageError("", f"{path}: velocities of {999 * VELOCITY_UNIT:g} A/ps and more do not fit the columns of "
                          "Amber's coordinates", "write .pdb instead")
 
 
@@ -44,7 +44,7 @@ def _coordinates(s: Structure) -> Iterator[bytes]:
     yield f"{title}\n{len(s):5d}\n".encode() if s.velocities is None else f"{title}\n{len(s):5d}{0:15.7E}\n".encode()
     yield _six(s.positions)
     if s.velocities is not None:
-        yield _six(s.velocities / VELOCITY)
+        yield _six(s.velocities / VELOCITY_UNIT)
     if s.cell is not None:
         warn_rotated(s.cell)
         yield _six(np.array(s.cell.parameters))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError, UsageError, shortened
+from vmdpotential.errors import InputError, UsageError, shorten_text
 from vmdpotential.io.files import text as files
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, Integers, Structure
@@ -23,7 +23,7 @@ _SAME = 0.5
 
 
 @dataclass(frozen=True)
-class Copies:
+class SymmetryCopies:
     """Symmetry copies of atoms of a structure.
 
     Parameters
@@ -59,7 +59,7 @@ class Copies:
         copies = np.concatenate(self.of_positions(positions, cell))
         return copies, None if self.cell is None else Cell((cell or self.cell).vectors)
 
-    def without_duplicates(self, structure: Structure) -> Copies:
+    def without_duplicates(self, structure: Structure) -> SymmetryCopies:
         """Return the copies without duplicates of atoms on symmetry axes; a warning gives their number."""
         rows: list[Integers] = []
         positions: list[Floats] = []
@@ -112,7 +112,7 @@ class Copies:
         return replace(structure, groups={}, whole=None, whole_rows=None, listed_bonds=None, **fields)
 
 
-def crystal(structure: Structure) -> Copies:
+def crystal(structure: Structure) -> SymmetryCopies:
     """Return the copies that fill the unit cell of a crystal structure, by the operators of its space group.
 
     Each copy is translated by whole cells so that its centre is in the cell. The space group of the result is P 1.
@@ -133,10 +133,10 @@ def crystal(structure: Structure) -> Copies:
     shifts = np.array([operator.tran for operator in operators], np.float64) / gemmi.Op.DEN
     shifts -= np.floor(rotations @ centre + shifts)
     everything = np.arange(len(structure))
-    return Copies((everything,) * len(operators), rotations, shifts, cell).without_duplicates(structure)
+    return SymmetryCopies((everything,) * len(operators), rotations, shifts, cell).without_duplicates(structure)
 
 
-def assembly(structure: Structure, path: Path, name: str) -> Copies:
+def assembly(structure: Structure, path: Path, name: str) -> SymmetryCopies:
     """Return the copies that make up a biological assembly, which the structure's file lists by its name (``1``).
 
     Raises
@@ -148,15 +148,15 @@ def assembly(structure: Structure, path: Path, name: str) -> Copies:
     """
     import gemmi
 
-    with files.reading(path):
-        data = files.read_text(files.buffered(path), 8, 200).decode("latin-1")
+    with files.reading_file(path):
+        data = files.read_text(files.buffered_stream(path), 8, 200).decode("latin-1")
         try:
-            if data.lstrip().startswith(("data_", "#", "loop_")) or files.suffix(path) in (".cif", ".mmcif"):
+            if data.lstrip().startswith(("data_", "#", "loop_")) or files.format_suffix(path) in (".cif", ".mmcif"):
                 file = gemmi.make_structure_from_block(gemmi.cif.read_string(data).sole_block())
             else:
                 file = gemmi.read_pdb_string(data)
         except (RuntimeError, ValueError) as error:
-            reason = shortened(str(error).splitlines()[0], 120)
+            reason = shorten_text(str(error).splitlines()[0], 120)
             raise InputError(f"{path}: its assemblies cannot be read ({reason})") from None
     if not len(file.assemblies):
         raise InputError(f"{path}: lists no assemblies", "leave {assembly} out")
@@ -171,7 +171,7 @@ def assembly(structure: Structure, path: Path, name: str) -> Copies:
         atoms = np.flatnonzero(_rows(structure, file, list(generator.chains), list(generator.subchains)))
         operators += [operator.transform for operator in generator.operators]
         rows += [atoms] * len(generator.operators)
-    return Copies(tuple(rows), np.array([operator.mat.tolist() for operator in operators]).reshape(-1, 3, 3),
+    return SymmetryCopies(tuple(rows), np.array([operator.mat.tolist() for operator in operators]).reshape(-1, 3, 3),
                   np.array([operator.vec.tolist() for operator in operators]).reshape(-1, 3), None).without_duplicates(
                       structure)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.errors import BackendError, InputError, listed
+from vmdpotential.errors import BackendError, InputError, listed_words
 from vmdpotential.extras import install_command
-from vmdpotential.io.files.text import read_text, reading, suffix
+from vmdpotential.io.files.text import format_suffix, read_text, reading_file
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
 
@@ -59,7 +59,7 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
     missing = [name for name, atom in zip(kinds.tolist(), atoms, strict=True) if atom is None or atom.epsilon is None]
     names = ", ".join(path.name for path in files)
     if missing:
-        raise InputError(f"{listed([names], 60)}: no Lennard-Jones for the types {listed(missing, 120)}",
+        raise InputError(f"{listed_words([names], 60)}: no Lennard-Jones for the types {listed_words(missing, 120)}",
                          "give the parameter files that define them too")
     c6, c12 = _table(atoms, result.geometric, False)
     c6_14, c12_14 = _table(atoms, result.geometric, True)
@@ -136,10 +136,10 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Parameters, float]:
     parameters = CharmmParameterSet()
     parameters.atom_types_str = _Types(AtomType)
     factors = {}
-    for path in sorted(files, key=lambda path: SUFFIXES.index(suffix(path))):
-        kind = suffix(path)
+    for path in sorted(files, key=lambda path: SUFFIXES.index(format_suffix(path))):
+        kind = format_suffix(path)
         is_topology = kind == ".rtf" or (kind == ".inp" and "top" in path.name.lower())
-        with reading(path), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        with reading_file(path), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")
             data = read_text(path)
             _check_lines(path, data)
@@ -154,7 +154,8 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Parameters, float]:
                     parameters.read_stream_file if kind == ".str" else parameters.read_parameter_file)
             read(str(plain))
     if len(factors) > 1:
-        names, values = listed([path.name for path in factors.values()], 80), listed([f"{x:g}" for x in factors], 40)
+        names, values = listed_words([path.name for path in factors.values()],
+                                     80), listed_words([f"{x:g}" for x in factors], 40)
         raise InputError(f"{names}: scale charges of 1-4 pairs differently (e14fac {values})", "give files that agree")
     return _Parameters(parameters), next(iter(factors), 1.0)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_topology
-from vmdpotential.io.files.text import buffered, reading, suffix
-from vmdpotential.io.structures.merge import merge
+from vmdpotential.io.files.text import buffered_stream, format_suffix, reading_file
+from vmdpotential.io.structures.merge import merge_topology
 from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
@@ -54,16 +54,16 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
     True
     """
     structure = as_structure(structure)
-    paths = [path if suffix(path) == ".xml" else buffered(path) for path in map(Path, files)]
-    parameters = [path for path in paths if suffix(path) in charmm.SUFFIXES]
-    force_fields = [path for path in paths if suffix(path) == ".xml"]
+    paths = [path if format_suffix(path) == ".xml" else buffered_stream(path) for path in map(Path, files)]
+    parameters = [path for path in paths if format_suffix(path) in charmm.SUFFIXES]
+    force_fields = [path for path in paths if format_suffix(path) == ".xml"]
     topologies = [path for path in paths if path not in parameters and path not in force_fields]
     if parameters and force_fields:
         raise InputError(f"{parameters[0]} and {force_fields[0]}: are for different programs", "give those for one")
     if len(topologies) > 1:
         raise InputError(f"{topologies[0]} and {topologies[1]}: are two topologies", "give one")
     for path in topologies:
-        structure = merge(structure, read_topology(path))
+        structure = merge_topology(structure, read_topology(path))
     where = structure.sources[-1] if structure.sources else "the structure"
     topology = structure.topology
     if parameters:
@@ -71,7 +71,7 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
     elif force_fields:
         result = openmm.nonbonded(structure, force_fields, scripts)
     elif topology is not None and topology.nonbonded is not None:
-        with reading(Path(where)):
+        with reading_file(Path(where)):
             result = topology.nonbonded()
     elif topology is not None and topology.source == "psf":
         raise InputError(f"{where}: a PSF has no Lennard-Jones parameters",

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vmdpotential.errors import InputError, listed
+from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io import mdanalysis
 from vmdpotential.io.files.hidden import final_folder
-from vmdpotential.io.files.text import BufferedStream, buffered, read_text, write_bytes
+from vmdpotential.io.files.text import BufferedStream, buffered_stream, read_text, write_bytes
 from vmdpotential.io.topologies import gromacs_folder
-from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Integers, Structure
 
 _SECTION = re.compile(r"\[\s*(\S+)\s*\]")
@@ -50,7 +50,7 @@ class Molecule:
         if len(self.atoms) != 1:
             return None
         for name in (self.name, self.residues[0], self.atoms[0]):
-            ion = IONS.get(name.upper())
+            ion = ION_RESIDUES.get(name.upper())
             if ion is not None and abs(_number(self.charges[0], ion.charge) - ion.charge) < 1e-3:
                 return ion
         return None
@@ -203,7 +203,7 @@ def read_top(path: str | Path) -> Structure:
     BackendError
         When MDAnalysis is not installed.
     """
-    path = buffered(path)
+    path = buffered_stream(path)
     structure = mdanalysis.read_topology(path)
     if structure.topology is None or not re.search(r"^\s*\[\s*molecules\s*\]", _text(path), re.MULTILINE):
         return structure
@@ -286,7 +286,7 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
     if match is None:
         raise InputError(
             f"{top.path}: neither it nor what it includes has a molecule type with the residue {name} and the atoms "
-            f"{listed(atoms, 80)}",
+            f"{listed_words(atoms, 80)}",
             "include a file of the ion in it (.itp, of the same force field), or write no .top")
     for atom, word, charge in zip(atoms, match.charges, ion.known_charges.tolist(), strict=True):
         if abs(_number(word, charge) - charge) > _CHARGE:
@@ -319,7 +319,7 @@ def _added(top: GromacsTopology, structure: Structure, first: int) -> list[tuple
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         names = (*structure.residue_names[start:stop].tolist(), *structure.atom_names[start:stop].tolist())
         if names not in known:
-            available = listed([molecule.name for molecule in top.ions.values()], 120)
+            available = listed_words([molecule.name for molecule in top.ions.values()], 120)
             atoms = ", ".join(names[stop - start:])
             text = (f"neither it nor its force field's ions.itp has a molecule type with residue {names[0]}, atom "
                     f"{atoms}")

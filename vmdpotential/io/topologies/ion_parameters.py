@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.errors import InputError, listed
-from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import buffered, first_bytes, read_text, suffix
+from vmdpotential.errors import InputError, listed_words
+from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
+from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix, read_text
 from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.io.topologies.prmtop import read_prmtop
-from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Floats, Structure
 
@@ -30,7 +30,7 @@ _LONGEST = 400
 _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\b")
 
 
-def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
+def with_ion_parameters(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
     """Return a structure whose ions get their parameters from `files` when it is written.
 
     Raises
@@ -39,7 +39,7 @@ def attached(structure: Structure, files: Sequence[Path], outputs: Sequence[Path
         When one of `outputs` is a prmtop, and there are neither files nor ions in the structure with parameters.
     """
     topology = structure.topology
-    if not files and any(suffix(path) in PRMTOP for path in outputs) and not is_ion(structure).any():
+    if not files and any(format_suffix(path) in PRMTOP_SUFFIXES for path in outputs) and not is_ion(structure).any():
         raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _HINT)
     if topology is None or not files:
         return structure
@@ -59,7 +59,7 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     topology = structure.topology
     assert topology is not None
     single = np.flatnonzero(np.bincount(structure.residue_index)[structure.residue_index] == 1)
-    atom_of = {IONS.get(name.upper()): atom
+    atom_of = {ION_RESIDUES.get(name.upper()): atom
                for atom, name in zip(single.tolist(), structure.residue_names[single].tolist(), strict=True)}
     result: dict[Ion, tuple[float, float]] = {}
     files: Sequence[Path] = topology.extra.get("ion_parameters", ())
@@ -68,28 +68,28 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
         types = [str(topology.types[atom_of[ion]]) for ion in missing_ions]
         if not missing_ions:
             break
-        if suffix(path) == ".xml":
+        if format_suffix(path) == ".xml":
             only_ions = structure.take(np.sort([atom_of[ion] for ion in missing_ions]))
             table = openmm.nonbonded(only_ions, [path])
             for name, row in zip(only_ions.residue_names.tolist(), table.types.tolist(), strict=True):
-                result[IONS[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
+                result[ION_RESIDUES[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
             continue
-        path = buffered(path)
-        if suffix(path) in charmm.SUFFIXES:
+        path = buffered_stream(path)
+        if format_suffix(path) in charmm.SUFFIXES:
             parameters = charmm.lennard_jones(path, types)
-        elif suffix(path) in PRMTOP or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
+        elif format_suffix(path) in PRMTOP_SUFFIXES or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
             parameters = _of_prmtop(path, missing_ions, types)
         else:
             parameters = _of_amber(path)
         result |= {ion: parameters[kind] for ion, kind in zip(missing_ions, types, strict=True) if kind in parameters}
     missing = [str(topology.types[atom_of[ion]]) for ion in ions if ion not in result]
     if missing:
-        where = listed(map(str, files), 80) if files else topology.extra["file"]
+        where = listed_words(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
-            f"{where}: no Lennard-Jones parameters for the ions {listed(missing, 80)}", _HINT)
+            f"{where}: no Lennard-Jones parameters for the ions {listed_words(missing, 80)}", _HINT)
     values = np.array([result[ion] for ion in ions])
     if not np.isfinite(values).all():
-        raise InputError(f"{listed(map(str, files), 80)}: Lennard-Jones parameters of ions are not numbers",
+        raise InputError(f"{listed_words(map(str, files), 80)}: Lennard-Jones parameters of ions are not numbers",
                          "correct the file")
     return values[:, 0], values[:, 1]
 
@@ -100,7 +100,7 @@ def _of_prmtop(path: Path, ions: Sequence[Ion], types: Sequence[str]) -> dict[st
     assert other.topology.nonbonded is not None
     table = other.topology.nonbonded()
     sizes = np.diff(other.residue_starts)
-    type_of = {IONS.get(str(other.residue_names[atom]).upper()): int(table.types[atom])
+    type_of = {ION_RESIDUES.get(str(other.residue_names[atom]).upper()): int(table.types[atom])
                for atom in other.residue_starts[:-1][sizes == 1].tolist()}
     return {kind: (float(table.sigma[type_of[ion]]), float(table.epsilon[type_of[ion]]))
             for ion, kind in zip(ions, types, strict=True) if ion in type_of}

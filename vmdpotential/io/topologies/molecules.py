@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.numbers import real
-from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, DOUBLE, SINGLE, TRIPLE, gasteiger
-from vmdpotential.molecule.user_charges import Molecule
+from vmdpotential.io.files.numbers import parse_real
+from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, DOUBLE_BOND, SINGLE_BOND, TRIPLE_BOND, gasteiger_charges
+from vmdpotential.molecule.user_charges import MoleculeOfFile
 
 #: Names and charges (e) of a molecule's atoms.
 Charged = list[tuple[str, float]]
-_ORDERS = {"1": SINGLE, "2": DOUBLE, "3": TRIPLE, "4": AROMATIC_DOUBLE, "ar": AROMATIC_DOUBLE, "am": SINGLE}
-_VALENCE = {SINGLE: 1.0, DOUBLE: 2.0, TRIPLE: 3.0, AROMATIC_DOUBLE: 1.5}
+_ORDERS = {"1": SINGLE_BOND, "2": DOUBLE_BOND, "3": TRIPLE_BOND, "4": AROMATIC_DOUBLE, "ar": AROMATIC_DOUBLE,
+           "am": SINGLE_BOND}
+_VALENCE = {SINGLE_BOND: 1.0, DOUBLE_BOND: 2.0, TRIPLE_BOND: 3.0, AROMATIC_DOUBLE: 1.5}
 #: Formal charges by their codes in the atom block of an SDF.
 _CODES = {"1": 3, "2": 2, "3": 1, "5": -1, "6": -2, "7": -3}
 #: Valences of neutral atoms; an atom with another valence is charged.
@@ -27,7 +28,7 @@ _BONDS = {"H": (1,), "C": (4,), "N": (3,), "O": (2,), "F": (1,), "Cl": (1,), "Br
           "P": (3, 5), "B": (3,), "Si": (4,)}
 
 
-def of_bonds(molecule: Molecule, where: str) -> Charged:
+def of_bonds(molecule: MoleculeOfFile, where: str) -> Charged:
     """Return names and Gasteiger charges of a molecule.
 
     Raises
@@ -36,7 +37,7 @@ def of_bonds(molecule: Molecule, where: str) -> Charged:
         When an element has no parameters.
     """
     names, elements = molecule.names, molecule.elements
-    charges = gasteiger(np.array(elements, "<U2"), np.array(molecule.formal, np.int64),
+    charges = gasteiger_charges(np.array(elements, "<U2"), np.array(molecule.formal, np.int64),
                         np.array(molecule.bonds, np.int64).reshape(-1, 3))
     bad = np.flatnonzero(~np.isfinite(charges))
     if len(bad):
@@ -66,7 +67,7 @@ def order_of(word: str, where: str) -> int:
     return _ORDERS[word]
 
 
-def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Molecule]]:
+def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, MoleculeOfFile]]:
     """Yield name and data of every molecule of an SDF; atoms are named by element and number (C1, C2, N1).
 
     Raises
@@ -81,7 +82,7 @@ def read_sdf(lines: Sequence[str], where: str) -> Iterator[tuple[str, Molecule]]
         start = end + 1
 
 
-def _molecule(lines: Sequence[str], where: str) -> tuple[str, Molecule]:
+def _molecule(lines: Sequence[str], where: str) -> tuple[str, MoleculeOfFile]:
     if len(lines) < 4:
         raise InputError(f"{where}: is not the start of an SDF molecule")
     title = (lines[0].split() or ["LIG"])[0]
@@ -92,7 +93,7 @@ def _molecule(lines: Sequence[str], where: str) -> tuple[str, Molecule]:
         table, rest = lines[4 : 4 + atoms], lines[4 + atoms : 4 + atoms + links]
         elements = [line[31:34].strip().capitalize() for line in table]
         for line in table:
-            real(line[:10])
+            parse_real(line[:10])
         formal = [_CODES.get(line[36:39].strip(), 0) for line in table]
         bonds = [(int(line[:3]) - 1, int(line[3:6]) - 1, order_of(line[6:9].strip(), where)) for line in rest]
         changes = [line.split()[3:] for line in lines[4 + atoms + links :] if line.startswith("M  CHG")]
@@ -127,16 +128,16 @@ def _extended(lines: Sequence[str], where: str) -> tuple[list[str], list[int], l
     row = {words[0]: n for n, words in enumerate(atoms)}
     charges = [next((word[4:] for word in words[5:] if word.startswith("CHG=")), "0") for words in atoms]
     for words in atoms:
-        real(words[2])
+        parse_real(words[2])
     return ([words[1].capitalize() for words in atoms], list(map(int, charges)),
             [(row[words[2]], row[words[3]], order_of(words[1], where)) for words in links])
 
 
-def _named(elements: Sequence[str], formal: Sequence[int], bonds: Sequence[tuple[int, int, int]]) -> Molecule:
+def _named(elements: Sequence[str], formal: Sequence[int], bonds: Sequence[tuple[int, int, int]]) -> MoleculeOfFile:
     """Return a molecule whose atoms are named by element and number."""
     numbers: Counter[str] = Counter()
     names = []
     for element in elements:
         numbers[element] += 1
         names.append(f"{element.upper()}{numbers[element]}")
-    return Molecule(tuple(names), tuple(elements), tuple(formal), tuple(bonds))
+    return MoleculeOfFile(tuple(names), tuple(elements), tuple(formal), tuple(bonds))

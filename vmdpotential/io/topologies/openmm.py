@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, units
-from vmdpotential.errors import BackendError, InputError, listed, shortened
+from vmdpotential.errors import BackendError, InputError, listed_words, shorten_text
 from vmdpotential.extras import install_command
-from vmdpotential.io.files.text import reading
+from vmdpotential.io.files.text import reading_file
 from vmdpotential.io.topologies import openmm_files
 from vmdpotential.io.topologies.openmm_system import is_system
 from vmdpotential.molecule import elements
@@ -90,26 +90,26 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
     if system is not None:
         if len(files) > 1:
             raise InputError(f"{system}: is a whole System and cannot be combined with other files", "give it alone")
-        with reading(system):
+        with reading_file(system):
             text = openmm_files.system(system, _CLASSES)
             return _of_system(XmlSerializer.deserialize(text), f"OpenMM System {names}")
     memory.require(_BYTES * len(structure), f"OpenMM's system of {len(structure)} atoms",
                    "take fewer atoms, or parameters of another kind: a prmtop, a TPR, or a PSF with CHARMM's files")
     force_field = app.ForceField()
     parts = openmm_files.force_field(files, scripts)
-    with reading(files[0]), warnings.catch_warnings():
+    with reading_file(files[0]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _load(force_field, parts)
-    with reading(Path(", ".join(map(str, files)))), warnings.catch_warnings():
+    with reading_file(Path(", ".join(map(str, files)))), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        topology = _topology(elements.fill(structure))
+        topology = _topology(elements.fill_elements(structure))
         try:
             system = force_field.createSystem(topology, rigidWater=False, removeCMMotion=False)
         except ValueError:
             unmatched = Counter(residue.name for residue in force_field.getUnmatchedResidues(topology))
             if not unmatched:
                 raise
-            text = listed([f"{name} ({number})" for name, number in unmatched.most_common()], 120)
+            text = listed_words([f"{name} ({number})" for name, number in unmatched.most_common()], 120)
             raise InputError(f"no template matches the residues {text}",
                              "add their hydrogens, or give force fields that have them") from None
         except KeyError as error:
@@ -124,7 +124,7 @@ def _load(force_field: Any, parts: Sequence[openmm_files.ForceFieldFile]) -> Non
     except Exception as error:  # OpenMM's parser raises any exception
         reason = str(error).rpartition('": ')[2].split("\n")[0]
         names = ", ".join(str(part.path) for part in parts)
-        raise InputError(f"{names}: is not a force field of OpenMM ({shortened(reason, 100)})",
+        raise InputError(f"{names}: is not a force field of OpenMM ({shorten_text(reason, 100)})",
                          "write it again") from None
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from vmdpotential.errors import InputError, one_line
-from vmdpotential.io.files.text import read_text, reading
+from vmdpotential.io.files.text import read_text, reading_file
 
 #: Most files of a force field.
 MOST_FILES = 200
@@ -56,7 +56,7 @@ def force_field(paths: Sequence[Path], scripts: bool = False) -> list[ForceField
     known = set(waiting)
     while waiting:
         path = waiting.pop(0)
-        with reading(path):
+        with reading_file(path):
             root, text = _parsed(path)
             if not scripts and not _is_installed(path):
                 _check(root, path)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.files.numbers import real
-from vmdpotential.io.files.text import first_bytes, read_bytes, reading, suffix
-from vmdpotential.molecule.elements import masses
+from vmdpotential.io.files.numbers import parse_real
+from vmdpotential.io.files.text import first_bytes, format_suffix, read_bytes, reading_file
+from vmdpotential.molecule.elements import atom_masses
 from vmdpotential.molecule.structure import LARGEST_CHARGE, Structure
 
 Floats = NDArray[np.float64]
@@ -56,9 +56,9 @@ class System:
 
 def is_system(path: Path) -> bool:
     """Return whether a path is a regular file that contains a System, by its suffix and its first bytes."""
-    if suffix(path) != ".xml" or not path.is_file():
+    if format_suffix(path) != ".xml" or not path.is_file():
         return False
-    with reading(path):
+    with reading_file(path):
         return b"<System" in first_bytes(path, 4096)
 
 
@@ -75,7 +75,7 @@ def with_charges(structure: Structure, path: Path) -> Structure:
     if structure.charges is not None:
         raise UsageError("charges", "the atoms already have charges, from their topology or a viewer", "leave it out",
                          value=str(path))
-    with reading(path):
+    with reading_file(path):
         system = _read(path)
         charges = np.array(system.charges)
         _check(system, path)
@@ -102,14 +102,14 @@ def _read(path: Path) -> System:
         parent = within[-1] if within else ""
         if name == "Particle" and parent == "Particles":
             if len(within) == 2:  # System, Particles
-                system.masses.append(real(attributes["mass"]))
+                system.masses.append(parse_real(attributes["mass"]))
             elif system.forces and system.forces[-1] == "NonbondedForce":
-                system.charges.append(real(attributes["q"]))
+                system.charges.append(parse_real(attributes["q"]))
         elif name == "Force" and parent == "Forces":
             system.forces.append(attributes.get("type", ""))
         elif len(within) == 3 and parent == "Particle":  # a virtual site is an element within a particle
             system.sites += 1
-        elif parent == "ParticleOffsets" and real(attributes.get("q", "0")):
+        elif parent == "ParticleOffsets" and parse_real(attributes.get("q", "0")):
             system.offsets += 1
         within.append(name)
 
@@ -146,7 +146,7 @@ def _check(system: System, path: Path) -> None:
 
 def _compare(structure: Structure, system: Any, path: Path, where: str) -> None:
     """Raise InputError when masses of residues differ, because the atoms are others or in another order."""
-    own = masses(structure)
+    own = atom_masses(structure)
     starts = structure.residue_starts[:-1]
     if not len(starts):
         return

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import buffered, read_text
-from vmdpotential.io.structures.amber_coordinates import MEMORY, cell_of
+from vmdpotential.io.files.text import buffered_stream, read_text
+from vmdpotential.io.structures.amber_coordinates import MEMORY_FACTORS, cell_of
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded, Nonbonded
@@ -49,7 +49,7 @@ class Sections:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        data = read_text(path, *MEMORY)
+        data = read_text(path, *MEMORY_FACTORS)
         if not re.search(rb"^%FLAG", data[:4096], re.MULTILINE):
             raise InputError(
                 f"{path}: is not a prmtop with %FLAG sections", "convert files older than Amber 7 first"
@@ -164,7 +164,7 @@ def read_prmtop(path: str | Path) -> Structure:
     InputError
         When the file is not a prmtop, lacks a section, is truncated, or is for the AMOEBA force field.
     """
-    path = buffered(path)
+    path = buffered_stream(path)
     sections = Sections(path)
     if _AMOEBA in sections:
         raise InputError(f"{path}: is for the AMOEBA force field, which has no fixed atomic charges")

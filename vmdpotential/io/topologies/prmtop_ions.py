@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.errors import InputError, listed
-from vmdpotential.io.files.recognise import PRMTOP
-from vmdpotential.io.files.text import buffered, first_bytes, suffix
+from vmdpotential.errors import InputError, listed_words
+from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
+from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, Sections
 from vmdpotential.io.topologies.prmtop_nonbonded import SCEE, SCNB, read_nonbonded
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
@@ -19,13 +19,13 @@ from vmdpotential.molecule.structure import Floats, Integers, Structure
 
 #: Sections of terms: atoms in each term, and indices of the counts in POINTERS. Stored are 3 times the
 #: indices of atoms.
-TERMS = {
+TERM_SECTIONS = {
     "BONDS_INC_HYDROGEN": (2, (2,)), "BONDS_WITHOUT_HYDROGEN": (2, (12, 3)),
     "ANGLES_INC_HYDROGEN": (3, (4,)), "ANGLES_WITHOUT_HYDROGEN": (3, (13, 5)),
     "DIHEDRALS_INC_HYDROGEN": (4, (6,)), "DIHEDRALS_WITHOUT_HYDROGEN": (4, (14, 7)),
 }  # fmt: skip
 #: Parameters of terms by their number of atoms: index of the count in POINTERS, and sections with their default values.
-PARAMETERS: dict[int, tuple[int, dict[str, float | None]]] = {
+TERM_PARAMETERS: dict[int, tuple[int, dict[str, float | None]]] = {
     2: (15, {"BOND_FORCE_CONSTANT": None, "BOND_EQUIL_VALUE": None}),
     3: (16, {"ANGLE_FORCE_CONSTANT": None, "ANGLE_EQUIL_VALUE": None}),
     4: (17, {"DIHEDRAL_FORCE_CONSTANT": None, "DIHEDRAL_PERIODICITY": None, "DIHEDRAL_PHASE": None,
@@ -51,7 +51,7 @@ class IonDefinition:
     atoms : slice
         Indices of the ion's atoms in the prmtop.
     terms : mapping of (T, n + 1) int64
-        By the names of :data:`TERMS`: n atoms, from 0 within the ion, and the number of the parameters, from 0.
+        By the names of :data:`TERM_SECTIONS`: n atoms, from 0 within the ion, and the number of the parameters, from 0.
     signs : mapping of (T, n) int64
         -1 for atoms with a negative sign, which is a flag, else 1.
     nonbonded : Nonbonded
@@ -88,13 +88,14 @@ class IonDefinition:
 
     def used(self, size: int) -> Integers:
         """Return the numbers, from 0, of the parameters of the terms with `size` atoms."""
-        return np.unique(np.concatenate([self.terms[name][:, -1] for name, (n, _) in TERMS.items() if n == size]))
+        return np.unique(np.concatenate([self.terms[name][:, -1] for name,
+                                         (n, _) in TERM_SECTIONS.items() if n == size]))
 
     def parameters(self, name: str, size: int, default: float | None) -> Any:
         """Return the values in a section of parameters that the ion's terms use."""
         if default is not None and name not in self.sections:
             return np.full(len(self.used(size)), default)
-        number = self.sections.integers("POINTERS", None)[PARAMETERS[size][0]]
+        number = self.sections.integers("POINTERS", None)[TERM_PARAMETERS[size][0]]
         return self.sections.floats(name, int(number))[self.used(size)]
 
 
@@ -111,13 +112,14 @@ def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> IonD
     assert topology is not None
     own = topology.extra["file"]
     for path in (*topology.extra.get("ion_parameters", ()), own):
-        if suffix(path) == ".xml":  # may be the name of a file that is installed with OpenMM
+        if format_suffix(path) == ".xml":  # may be the name of a file that is installed with OpenMM
             continue
-        if suffix(path) in PRMTOP or first_bytes(buffered(path), 20).startswith((b"%VERSION", b"%FLAG")):
-            result = _read(buffered(path), name, list(atoms))
+        if format_suffix(path) in PRMTOP_SUFFIXES or first_bytes(buffered_stream(path),
+                                                                 20).startswith((b"%VERSION", b"%FLAG")):
+            result = _read(buffered_stream(path), name, list(atoms))
             if result is not None:
                 return result
-    raise InputError(f"{own}: no prmtop defines the ion {name} with the atoms {listed(atoms, 80)}",
+    raise InputError(f"{own}: no prmtop defines the ion {name} with the atoms {listed_words(atoms, 80)}",
                      "give {parameters}: a prmtop of the ion alone, as tleap writes it; or write .pdb, for tleap")
 
 
@@ -155,7 +157,7 @@ def _read(path: Path, name: str, atoms: list[str]) -> IonDefinition | None:
     if any(section.startswith(("CHARMM_", "CMAP_", "CTITLE")) for section in sections.by_name):
         raise InputError(f"{path}: has CHARMM's kinds of terms, which cannot be copied", _HINT)
     terms, signs = {}, {}
-    for kind, (size, places) in TERMS.items():
+    for kind, (size, places) in TERM_SECTIONS.items():
         rows = sections.integers(kind, int(pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
         within_ion = np.abs(rows[:, :size]) // 3 - first
         inside = (within_ion >= 0) & (within_ion < len(atoms))

@@ -19,9 +19,9 @@ from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import read_text, write_bytes
 from vmdpotential.io.topologies.ion_parameters import lennard_jones_of
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
-from vmdpotential.io.topologies.prmtop_ions import PARAMETERS, TERMS, IonDefinition, definition_of
+from vmdpotential.io.topologies.prmtop_ions import TERM_PARAMETERS, TERM_SECTIONS, IonDefinition, definition_of
 from vmdpotential.io.topologies.prmtop_nonbonded import read_nonbonded
-from vmdpotential.molecule.names import IONS, Ion
+from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
 from vmdpotential.molecule.structure import Integers, Structure
 
@@ -92,7 +92,8 @@ def write_prmtop(structure: Structure, path: Path) -> None:
     """Write the prmtop that a structure was read with, for the atoms that it has now.
 
     Added ions have the type of ions of the same kind in the prmtop. If there are none, their Lennard-Jones parameters
-    are from the files that :func:`vmdpotential.io.topologies.ion_parameters.attached` adds, by the Lorentz-Berthelot
+    are from the files that :func:`vmdpotential.io.topologies.ion_parameters.with_ion_parameters` adds, by the
+    Lorentz-Berthelot
     rules. All terms of polyatomic ions are copied from a prmtop among these files, or from the one that was read.
 
     Raises
@@ -145,7 +146,7 @@ class _Edit:
         for start, size in zip(s.residue_starts[len(self.residues):-1].tolist(),
                                self.sizes[len(self.residues):].tolist(), strict=True):
             name = str(s.residue_names[start])
-            if size == 1 and name.upper() in IONS:
+            if size == 1 and name.upper() in ION_RESIDUES:
                 continue
             if name not in defined:
                 defined[name] = definition_of(s, name, s.atom_names[start:start + size].tolist())
@@ -164,15 +165,15 @@ class _Edit:
         labels = self.sections.words("RESIDUE_LABEL", len(sizes))
         present: dict[Ion, int] = {}
         for residue in np.flatnonzero(sizes == 1).tolist():
-            ion = IONS.get(str(labels[residue]).upper())
+            ion = ION_RESIDUES.get(str(labels[residue]).upper())
             if ion is not None:
                 present.setdefault(ion, int(self.first[residue]))
-        ions = [IONS.get(str(name).upper()) for name in self.structure.residue_names[self.added]]
+        ions = [ION_RESIDUES.get(str(name).upper()) for name in self.structure.residue_names[self.added]]
         return np.array([-1 if ion is None else present.get(ion, -1) for ion in ions], np.int64)
 
     def _refuse(self) -> None:
         """Raise InputError for content that would be lost or wrong in the new file."""
-        known = {*_ATOMS, *_RESIDUES, *TERMS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
+        known = {*_ATOMS, *_RESIDUES, *TERM_SECTIONS, *_COUNTED, *(count for _, count in _COUNTED.values()), "POINTERS",
                  "RESIDUE_POINTER", "NUMBER_EXCLUDED_ATOMS", "EXCLUDED_ATOMS_LIST", "NONBONDED_PARM_INDEX",
                  "SOLVENT_POINTERS", "ATOMS_PER_MOLECULE", "BOX_DIMENSIONS"}
         for name, section in self.sections.by_name.items():
@@ -236,7 +237,7 @@ class _Edit:
         """Return the types of the added atoms, from 1, and extend the tables by types that the prmtop lacks."""
         kinds = int(self.pointers[1])
         of_ions: Integers = self.sections.integers("ATOM_TYPE_INDEX", self.old)[self.like]
-        keys: list[Ion | str | None] = [IONS.get(str(name).upper())
+        keys: list[Ion | str | None] = [ION_RESIDUES.get(str(name).upper())
                                         for name in self.structure.residue_names[self.added]]
         values: dict[str, tuple[float, float]] = {}
         for start, name, definition in self.polyatomic:
@@ -280,7 +281,7 @@ class _Edit:
         """
         new_numbers: dict[tuple[str, int], dict[int, int]] = {}
         definitions = {name: definition for _, name, definition in self.polyatomic}
-        for size, (place, sections) in PARAMETERS.items():
+        for size, (place, sections) in TERM_PARAMETERS.items():
             old = count = int(self.pointers[place])
             for name, definition in definitions.items():
                 used = definition.used(size).tolist()
@@ -300,7 +301,7 @@ class _Edit:
 
     def _edit_terms(self) -> None:
         new_numbers = self._add_parameters()
-        for name, (size, places) in TERMS.items():
+        for name, (size, places) in TERM_SECTIONS.items():
             terms = self.sections.integers(name, int(self.pointers[places[0]]) * (size + 1)).reshape(-1, size + 1)
             atoms = self.new[np.abs(terms[:, :size]) // 3]
             keep = (atoms >= 0).all(1)

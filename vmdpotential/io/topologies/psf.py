@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns
-from vmdpotential.io.files.numbers import reals, whole
-from vmdpotential.io.files.text import buffered, read_text
+from vmdpotential.io.files.numbers import parse_reals, parse_whole
+from vmdpotential.io.files.text import buffered_stream, read_text
 from vmdpotential.io.topologies.psfwrite import write_psf
 from vmdpotential.molecule import residues
 from vmdpotential.molecule.names import unique_names
@@ -95,7 +95,7 @@ def read_psf(path: str | Path) -> Structure:
         When the file is not a PSF, is truncated, or a section disagrees with its count or lists an atom
         that does not exist.
     """
-    path = buffered(path)
+    path = buffered_stream(path)
     data = read_text(path, *_MEMORY).replace(b"\t", b" ")
     head = data[: data.find(b"\n") if b"\n" in data else None]
     if not head.startswith(b"PSF"):
@@ -256,11 +256,11 @@ def _words(table: NDArray[np.uint8], allowed: tuple[int, ...], line: int, path: 
 
 def _numbers(words: list[str], what: str, line: int, path: Path) -> NDArray[np.float64]:
     try:
-        return reals(words)
+        return parse_reals(words)
     except ValueError:
         for i, word in enumerate(words):
             try:
-                reals([word])
+                parse_reals([word])
             except ValueError:
                 raise InputError(f"{path}: line {line + 1 + i}: {what} '{word[:40]}' is not a number") from None
         raise
@@ -352,7 +352,7 @@ def _read_frames(section: _Section, count: int, path: Path) -> tuple[str, Intege
     try:
         if values is None:
             raise ValueError
-        hosts = np.array([whole(word) for word in words[width * rows :]], np.int64)
+        hosts = np.array([parse_whole(word) for word in words[width * rows :]], np.int64)
         if section.name == "NUMANISO":
             index = hosts.reshape(rows, 4)
             _check_range(index, count, section, path)

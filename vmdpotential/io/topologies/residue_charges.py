@@ -7,19 +7,19 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from vmdpotential.errors import InputError, one_line
-from vmdpotential.io.files.numbers import real
-from vmdpotential.io.files.text import buffered, read_text, reading, suffix
+from vmdpotential.io.files.numbers import parse_real
+from vmdpotential.io.files.text import buffered_stream, format_suffix, read_text, reading_file
 from vmdpotential.io.topologies.gromacs_folder import read_lines
 from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, valence_charges
 from vmdpotential.molecule.structure import LARGEST_CHARGE
-from vmdpotential.molecule.user_charges import Molecule, ResidueCharges
+from vmdpotential.molecule.user_charges import MoleculeOfFile, ResidueCharges
 
 #: A residue's key in its file (such as its number), its name, an atom's name and charge, and the location for messages.
 _Row = tuple[object, str, str, float, str]
 #: An atom of a MOL2: key of its residue, name of the residue, name, element and charge, and the location for messages.
 _Atom = tuple[object, str, str, str, float, str]
 #: Molecules with their hydrogens, by the key of their residue.
-Molecules = dict[object, Molecule]
+Molecules = dict[object, MoleculeOfFile]
 
 #: Remark on charges that are computed because the file has none.
 _COMPUTED = " (approximate charges by Gasteiger's method)"
@@ -40,14 +40,14 @@ def read_residue_charges(path: str | Path) -> list[ResidueCharges]:
     InputError
         When the file cannot be read, has no charges, or two atoms of a residue have the same name.
     """
-    path = buffered(path)
+    path = buffered_stream(path)
     molecules: Molecules = {}
-    with_bonds = _WITH_BONDS.get(suffix(path))
+    with_bonds = _WITH_BONDS.get(format_suffix(path))
     residues: dict[object, tuple[str, dict[str, float]]] = {}
     computed: set[object] = set()
-    with reading(path):
+    with reading_file(path):
         for key, residue, atom, charge, where in (
-                with_bonds(path, molecules) if with_bonds else _READERS.get(suffix(path), _table)(path)):
+                with_bonds(path, molecules) if with_bonds else _READERS.get(format_suffix(path), _table)(path)):
             charges = residues.setdefault(key, (residue, {}))[1]
             if atom in charges:
                 raise InputError(f"{where}: residue {residue} has two atoms named {atom}",
@@ -78,7 +78,7 @@ def _lines(path: Path) -> Iterator[tuple[str, list[str], str]]:
 
 def _number(word: str, where: str) -> float:
     try:
-        return real(word)
+        return parse_real(word)
     except ValueError:
         raise InputError(f"{where}: '{one_line(word)}' is not a charge") from None
 
@@ -135,7 +135,8 @@ def _finished(atoms: list[_Atom], bonds: list[tuple[int, int, int]], bare: bool,
     if bare and "H" not in elements:
         raise InputError(f"{where}: states no charges, and has no hydrogens to compute them with",
                          "add hydrogens, or charges")
-    built = Molecule(tuple(name for _, _, name, _, _, _ in atoms), elements, tuple(valence_charges(elements, bonds)),
+    built = MoleculeOfFile(tuple(name for _, _, name, _, _, _ in atoms), elements,
+                           tuple(valence_charges(elements, bonds)),
                     tuple(bonds))
     if "H" in elements and len({key for key, *_ in atoms}) == 1:
         molecules[atoms[0][0]] = built

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import buffered, reading, suffix
+from vmdpotential.io.files.text import buffered_stream, format_suffix, reading_file
 from vmdpotential.molecule.structure import Structure
 
 #: An atom's name, residue name, chain and residue number, as in the file.
@@ -22,9 +22,9 @@ def check_order(path: Path, structure: Structure) -> None:
 
     Only PDB, mmCIF and GRO files name the atoms of every frame; others are not read.
     """
-    if suffix(path) in _READERS:
-        with reading(path):
-            _compare(path, _READERS[suffix(path)](buffered(path)), structure)
+    if format_suffix(path) in _READERS:
+        with reading_file(path):
+            _compare(path, _READERS[format_suffix(path)](buffered_stream(path)), structure)
 
 
 def _compare(path: Path, models: Iterator[list[_Label]], structure: Structure) -> None:

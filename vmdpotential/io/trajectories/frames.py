@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
-from vmdpotential.io.files.text import buffered, first_bytes, reading, suffix
+from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix, reading_file
 from vmdpotential.io.structures import amber_coordinates, gro, mmcif, pdb
 from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
@@ -48,7 +48,7 @@ _NETCDF = (".nc", ".ncdf", ".netcdf", ".ncrst")
 _OF_FORMAT = {**dict.fromkeys(_LOCATED, "nm"), **dict.fromkeys((*_MODELS, ".dcd"), "angstrom")}
 
 #: Function from positions (N, 3), A, and cell of a frame to new positions (M, 3), A, and cell.
-Change = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
+FrameChange = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
 
 
 class Frame(NamedTuple):
@@ -155,7 +155,7 @@ class Trajectory:
     atoms: int
     frames: slice = field(default_factory=lambda: slice(None))
     single: bool = False
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FrameChange, ...] = ()
     length_unit: str | None = None
 
     @property
@@ -180,14 +180,14 @@ class Trajectory:
         BackendError
             When MDAnalysis is not installed.
         """
-        return ahead(_changed(self._frames(), self.changes))
+        return read_ahead(_changed(self._frames(), self.changes))
 
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises the errors of :meth:`__iter__`."""
-        path = buffered(self.path)
-        if suffix(path) in _MODELS:
+        path = buffered_stream(self.path)
+        if format_suffix(path) in _MODELS:
             return _chosen(path, self.frames, len(self._models))
-        if suffix(path) in _NETCDF:
+        if format_suffix(path) in _NETCDF:
             with amber_coordinates.netcdf_frames(path, self.length_unit) as file:
                 return _chosen(path, self.frames, file.frames)
         with mdanalysis.reading(path):
@@ -214,19 +214,19 @@ class Trajectory:
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         """Offsets of the frames of an XTC, TRR or GRO file, bytes."""
-        path = buffered(self.path)
+        path = buffered_stream(self.path)
         if path.suffix.lower() == ".gro":
             return np.array(list(gro.frames(path, self.atoms)), np.int64)
         return np.array(list(xdr.frames(path, self.atoms, path.suffix.lower() == ".xtc")), np.int64)
 
     def _frames(self) -> Iterator[Frame]:
-        path = buffered(self.path)
-        if (unit := _OF_FORMAT.get(suffix(path))) is not None:
+        path = buffered_stream(self.path)
+        if (unit := _OF_FORMAT.get(format_suffix(path))) is not None:
             length_in_angstrom(path, unit, self.length_unit)
-        if suffix(path) in _MODELS:
+        if format_suffix(path) in _MODELS:
             yield from self._of_models(path)
             return
-        if suffix(path) in _NETCDF:
+        if format_suffix(path) in _NETCDF:
             yield from self._netcdf(path)
             return
         with mdanalysis.reading(path):
@@ -280,9 +280,9 @@ class Trajectory:
     @cached_property
     def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
         """Positions and cells of the models of a PDB or mmCIF file."""
-        path = buffered(self.path)
-        with reading(path):
-            models = list(pdb.read_models(path)) if suffix(path) in (".pdb", ".ent") else [
+        path = buffered_stream(self.path)
+        with reading_file(path):
+            models = list(pdb.read_models(path)) if format_suffix(path) in (".pdb", ".ent") else [
                 (model.positions, model.cell) for model in mmcif.read_models(path)]
         for positions, _ in models:
             mdanalysis.check_atoms(self.path, len(positions), self.atoms)
@@ -307,7 +307,7 @@ class Trajectory:
 
     def _reader(self) -> Any:
         """Open the file with MDAnalysis."""
-        path, suffix = buffered(self.path), buffered(self.path).suffix.lower()
+        path, suffix = buffered_stream(self.path), buffered_stream(self.path).suffix.lower()
         if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback
             from MDAnalysis.lib.formats.libdcd import DCDFile
 
@@ -352,7 +352,7 @@ class Trajectory:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedFrames:
     """Frames in the memory of a viewer.
 
     Parameters
@@ -370,7 +370,7 @@ class Loaded:
     name: str
     held: Sequence[tuple[NDArray[Any], Cell | None]]
     frames: slice = field(default_factory=lambda: slice(None))
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FrameChange, ...] = ()
 
     @property
     def portable(self) -> bool:
@@ -391,7 +391,7 @@ class Loaded:
         """Return the numbers of the frames; raises InputError if there are none."""
         return _chosen(self.name, self.frames, len(self.held))
 
-    def part(self, numbers: range) -> Loaded:
+    def part(self, numbers: range) -> LoadedFrames:
         """Return the frames of these numbers."""
         return replace(self, frames=_slice_of(numbers))
 
@@ -400,7 +400,7 @@ class Loaded:
         return 0.0
 
 
-def _changed(frames: Iterator[Frame], changes: Sequence[Change]) -> Iterator[Frame]:
+def _changed(frames: Iterator[Frame], changes: Sequence[FrameChange]) -> Iterator[Frame]:
     """Yield frames with changes applied to their positions and cells."""
     with contextlib.closing(frames):  # type: ignore[type-var]
         for frame in frames:
@@ -410,19 +410,19 @@ def _changed(frames: Iterator[Frame], changes: Sequence[Change]) -> Iterator[Fra
             yield frame._replace(positions=positions, cell=cell)
 
 
-def changed(frames: Frames | None, changes: Sequence[Change]) -> Frames | None:
+def with_changes(frames: Frames | None, changes: Sequence[FrameChange]) -> Frames | None:
     """Return frames with further changes of positions and cells."""
-    if not changes or not isinstance(frames, Trajectory | Loaded):
+    if not changes or not isinstance(frames, Trajectory | LoadedFrames):
         return frames
     return replace(frames, changes=(*frames.changes, *changes))
 
 
 def are_models(trajectory: Path | Frames | None) -> bool:
     """Return whether frames are models of a structure file or states in a viewer rather than frames of a simulation."""
-    return trajectory is not None and (not isinstance(trajectory, Path) or suffix(trajectory) in _MODELS)
+    return trajectory is not None and (not isinstance(trajectory, Path) or format_suffix(trajectory) in _MODELS)
 
 
-def opened(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False,
+def open_frames(trajectory: Path | Frames | None, atoms: int, frames: slice | None, single: bool = False,
            length_unit: str | None = None) -> Frames | None:
     """Return the selected frames of a file; frames of a viewer and None are returned as they are."""
     if not isinstance(trajectory, Path):
@@ -519,7 +519,7 @@ def periodic_cell(name: str, frame: Frame, like: Cell) -> Cell:
     return cell
 
 
-def ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
+def read_ahead(items: Iterator[Frame], count: int = AHEAD) -> Iterator[Frame]:
     """Yield items that a thread computes up to `count` ahead, except where other threads keep all cores busy."""
     if threads.shared():
         with contextlib.closing(items):  # type: ignore[type-var]

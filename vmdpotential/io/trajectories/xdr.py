@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 KERNELS = KernelFile(Path(__file__).with_name("xtc.cu"))
 
@@ -150,7 +150,7 @@ def read_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int, number: int 
         lengths = [math.prod(sizes.tolist()).bit_length(), 0, 0]
     positions, valid = np.empty((n_atoms, 3), dtype), np.zeros(1, bool)
     if 1e-30 < precision < 1e30:
-        launch(KERNELS["unpack_frame"], 1, "trajectory", data=data[_BITS:], low=low, sizes=sizes,
+        launch_kernel(KERNELS["unpack_frame"], 1, "trajectory", data=data[_BITS:], low=low, sizes=sizes,
                bits=np.array(lengths), singles=positions if dtype == np.float32 else None,
                doubles=None if dtype == np.float32 else positions, valid=valid, length=int(words[22]),
                atoms=n_atoms, row=int(words[21]), inverse=1 / precision)

@@ -15,7 +15,7 @@ from vmdpotential.engines.smooth import Nodes
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, call, launch
+from vmdpotential.kernels.launch import KernelFile, call_kernel, launch_kernel
 from vmdpotential.splitting.mesh import Mesh
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Basis:
 
     def launch(self, name: str, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
         """Run the kernel of this name for the type of the values."""
-        launch(KERNELS[f"{name}_{'double' if self.double else 'single'}"], count, label, grain, **values)
+        launch_kernel(KERNELS[f"{name}_{'double' if self.double else 'single'}"], count, label, grain, **values)
 
 
 class MeshSum:
@@ -123,16 +123,16 @@ def spread(basis: Basis, mesh: Nodes, positions: Floats, charges: Floats, nodes:
         block, blocks = np.arange(count) * COPIES // count, COPIES
     else:
         block = np.empty(count, np.int64)
-    launch(KERNELS["place_on_mesh"], count, "spreading charges", max(4096, -(-count // (4 * threads.count()))),
+    launch_kernel(KERNELS["place_on_mesh"], count, "spreading charges", max(4096, -(-count // (4 * threads.count()))),
            positions=np.ascontiguousarray(positions, np.float64), places=places, block=block, origin=mesh.origin,
            inverse=np.linalg.inv(mesh.steps), shape=shape, blocks=0 if few else blocks, periodic=mesh.periodic)
     start, order = np.zeros(blocks + 1, np.int64), np.empty(count, np.int64)
-    call(KERNELS["sort_by_block"], 0, count, block=block, start=start, sorted=order,
+    call_kernel(KERNELS["sort_by_block"], 0, count, block=block, start=start, sorted=order,
          filled=np.empty(blocks, np.int64), blocks=blocks)
     to = np.zeros((COPIES, *mesh.shape)) if few else nodes
     step = 1 if few else min(2, blocks)
     for parity in range(step):
-        launch(KERNELS["spread_to_mesh"], blocks // step, "spreading charges", 1, places=places,
+        launch_kernel(KERNELS["spread_to_mesh"], blocks // step, "spreading charges", 1, places=places,
                charges=np.ascontiguousarray(charges, np.float64), sorted=order, start=start[parity:], nodes=to,
                shape=shape, step=step, copy=nodes.size if few else 0, order=basis.order, nodal=basis.nodal)
     if few:
@@ -234,7 +234,7 @@ def interpolate(basis: Basis, potential: NDArray[Any], mesh: Nodes, lattice: Lat
 def at_places(basis: Basis, nodes: Floats, places: Floats, along: int = -1) -> Floats:
     """Return values (P,) on a mesh interpolated at mesh coordinates (P, 3), or derivatives by that of axis `along`."""
     out = np.empty(len(places))
-    launch(KERNELS["gather_at_points"], len(places), "interpolation", GRAIN, nodes=nodes, places=places, out=out,
+    launch_kernel(KERNELS["gather_at_points"], len(places), "interpolation", GRAIN, nodes=nodes, places=places, out=out,
            shape=nodes.shape, order=basis.order, along=along, nodal=basis.nodal)
     return out
 
@@ -259,7 +259,7 @@ def separable(basis: Basis, source: NDArray[Any], tables: tuple[Table, Table, Ta
 def _table(basis: Basis, places: Floats, shape: int, derivative: bool) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return nodes and weights, or derivatives of the weights, for mesh coordinates along an axis."""
     nodes, weights = np.empty((len(places), basis.order), np.int64), np.empty((len(places), basis.order))
-    call(KERNELS["fill_mesh_table"], 0, len(places), places=places, nodes=nodes, weights=weights, shape=shape,
+    call_kernel(KERNELS["fill_mesh_table"], 0, len(places), places=places, nodes=nodes, weights=weights, shape=shape,
          order=basis.order, nodal=basis.nodal, derivative=derivative)
     return nodes, weights.astype(basis.real, copy=False)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.engines.cpu.maps import mesh, tiles
 from vmdpotential.engines.inputs import charges_and_positions, in_box
-from vmdpotential.engines.result import HostResult, Maps, Mean, check_frames
+from vmdpotential.engines.result import HostResult, Maps, RunningMean, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 
@@ -70,13 +70,13 @@ class CpuMeshSum(CpuSum):
         self.by_mesh = mesh.MeshSum(nodes, work.lattice, work.precision)
         super().__init__(work, self.by_mesh)
 
-    def new_mean(self) -> Mean:
+    def new_mean(self) -> RunningMean:
         """Return an empty mean, for which the mesh is transformed only once."""
         return MeshMean(self, self.by_mesh)
 
 
 class MeshMean:
-    """The mean of a sum by a mesh, with one transform at the end; see :class:`vmdpotential.engines.result.Mean`."""
+    """The mean of a mesh sum, with one transform at the end; see :class:`~vmdpotential.engines.result.RunningMean`."""
 
     def __init__(self, lattice_sum: CpuSum, smooth: mesh.MeshSum) -> None:
         self.lattice_sum, self.smooth, self.count = lattice_sum, smooth, 0

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import SOFT_CORE, cells
-from vmdpotential.engines.inputs import near
+from vmdpotential.engines.inputs import charges_near
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         positions, index = cell.images_in_box(positions, lattice.origin - reach, lattice.last + reach)
         charges = charges[index]
     else:
-        positions, charges = near(lattice, reach, positions, charges)
+        positions, charges = charges_near(lattice, reach, positions, charges)
     if not len(positions):
         return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
     sorted_by = cells.sort(positions, reach, CELLS_PER_CUTOFF)
@@ -94,7 +94,7 @@ def _run(label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charge
     x, y, z, q = atoms
     out = np.empty((maps, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
-    launch(KERNELS["sum_tiles"], tasks, label, max(1, min(16, tasks // (4 * threads.count()))),
+    launch_kernel(KERNELS["sum_tiles"], tasks, label, max(1, min(16, tasks // (4 * threads.count()))),
            x=x, y=y, z=z, q=q, start=bins.start, bins=bins.shape, bin_size=bins.side / unit,
            cutoff=scaled.cutoff or 0.0, maps=out, shape=lattice.shape, origin=(lattice.origin - low) / unit,
            spacing=lattice.spacing / unit, soft=SOFT_CORE / unit,

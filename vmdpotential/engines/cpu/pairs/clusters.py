@@ -14,7 +14,7 @@ from vmdpotential import memory
 from vmdpotential.engines import cells
 from vmdpotential.errors import InputError
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, bind, call
+from vmdpotential.kernels.launch import KernelFile, bind_kernel, call_kernel
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,7 @@ class CellBox:
         return np.array([(0, 0, 0), *results], np.int64)
 
 
-def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+def aligned_array(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
     """Return an uninitialised array that begins at a cache line, so that no vector in its rows crosses one."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     memory_block = np.empty(size + 64, np.uint8)
@@ -130,7 +130,7 @@ def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
     return result
 
 
-class Clusters:
+class AtomClusters:
     """Atoms of one set, sorted into chunks and clusters.
 
     Parameters
@@ -165,20 +165,20 @@ class Clusters:
         self.slack = float(self.side[2] / layers)
         self.places = np.empty((count, 3))
         column, key = np.empty(count, np.int64), np.empty(count, np.int64)
-        call(KERNELS["place_atoms"], 0, count, positions=positions, places=self.places, column=column, key=key,
+        call_kernel(KERNELS["place_atoms"], 0, count, positions=positions, places=self.places, column=column, key=key,
              rotation=box.rotation, low=box.low, vectors=box.vectors, sides=box.sides, side=self.side,
              shape=self.shape, layers=layers)
         order = cells.order(key, columns * layers)
         self.columns = np.zeros(columns + 1, np.int64)
         arguments = {"order": order, "column": column, "places": self.places, "start": self.columns,
                      "columns": columns, "tallest": limit, "n": n}
-        call(KERNELS["make_chunks"], 0, count, slots=None, **arguments)
+        call_kernel(KERNELS["make_chunks"], 0, count, slots=None, **arguments)
         chunks = int(self.columns[-1])
         memory.require(chunks * n * (8 * (3 + len(rows)) + 40), "the list of pairs", "use fewer atoms")
         self.slots = np.full(chunks * n, -1, np.int64)
-        call(KERNELS["make_chunks"], 0, count, slots=self.slots, **arguments)
+        call_kernel(KERNELS["make_chunks"], 0, count, slots=self.slots, **arguments)
         self.chunk_boxes = np.empty((chunks, 6))
-        call(KERNELS["make_clusters"], 0, chunks, slots=self.slots, places=self.places,
+        call_kernel(KERNELS["make_clusters"], 0, chunks, slots=self.slots, places=self.places,
              lacks=lacks_term.astype(np.float64), boxes=self.chunk_boxes, m=shape.m, n=n)
         padded = np.append(rows, np.zeros((len(rows), 1)), axis=1).astype(shape.real)  # 0 in empty slots
         self.rows = padded[:, self.slots].reshape(len(rows), chunks, n).swapaxes(0, 1)
@@ -194,20 +194,20 @@ class Clusters:
         centres = np.rint(middle / grid) * grid
         self.centres = centres.astype(self.layout.real)
         self.search_positions, self.search_coordinates = np.empty((2, len(self.rows), 3, self.layout.n))
-        call(KERNELS["keep_positions"], 0, len(self.rows), slots=self.slots, positions=self.positions,
+        call_kernel(KERNELS["keep_positions"], 0, len(self.rows), slots=self.slots, positions=self.positions,
              places=self.places, centres=centres, before=self.search_positions, homes=self.search_coordinates,
              n=self.layout.n)
         # square of half the shortest distance between opposite faces of the cell
         half_height2 = 0.25 / max(float((self.box.inverse**2).sum(0).max()), 1e-300)
         box = self.box
-        self._write = bind(KERNELS["write_positions"], slots=self.slots, before=self.search_positions,
+        self._write = bind_kernel(KERNELS["write_positions"], slots=self.slots, before=self.search_positions,
                            homes=self.search_coordinates, chunks=len(self.rows), rows=3 + self.rows.shape[1],
                            rotation=box.rotation, vectors=box.vectors, inverse=box.inverse, near2=half_height2,
                            n=self.layout.n, written=threads.WRITTEN)
 
     def chunks(self) -> NDArray[Any]:
         """Return the chunks (C, 3 + R, N), without positions so far."""
-        atoms = aligned((len(self.rows), 3 + self.rows.shape[1], self.layout.n), self.layout.real)
+        atoms = aligned_array((len(self.rows), 3 + self.rows.shape[1], self.layout.n), self.layout.real)
         atoms[:, :3] = FAR_AWAY
         atoms[:, 3:] = self.rows
         return atoms
@@ -243,7 +243,7 @@ class PartialList:
 
 
 @dataclass(frozen=True)
-class Search:
+class ClusterSearch:
     """The result of a search for pairs.
 
     Parameters
@@ -262,8 +262,8 @@ class Search:
     chunks: list[NDArray[Any]]
 
 
-def search(box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Integers | None,
-           around: bool, corrects: bool) -> Search:
+def search_cluster_pairs(box: CellBox, i: AtomClusters, j: AtomClusters, reach: float, exclusions: Integers | None,
+           around: bool, corrects: bool) -> ClusterSearch:
     """Return all pairs of clusters with atoms within reach (A), each pair of atoms once.
 
     Parameters
@@ -299,7 +299,8 @@ def search(box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Int
         slot[i.slots[real]] = real
         starts = np.zeros(len(i.slots) + 2, np.int64)
         partners = np.empty(2 * len(exclusions), np.int64)
-        call(KERNELS["find_partners"], 0, len(exclusions), pairs=np.ascontiguousarray(exclusions, np.int64), slot=slot,
+        call_kernel(KERNELS["find_partners"], 0, len(exclusions), pairs=np.ascontiguousarray(exclusions, np.int64),
+                    slot=slot,
              places=i.places, start=starts, partners=partners, slots=len(i.slots), vectors=box.vectors,
              inverse=box.inverse, around=int(around))
     chunks_i, each = len(i.chunk_boxes), shape.each
@@ -311,7 +312,7 @@ def search(box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Int
     (single_i, centres_i, stride_i), (single_j, centres_j, stride_j) = (
         item.in_single_precision(atoms) for item, atoms in ((i, atoms_i), (j, atoms_j)))
     single_steps, single_remainders = steps.astype(np.float32), remainders.astype(np.float32)
-    list_clusters = bind(
+    list_clusters = bind_kernel(
         KERNELS["list_clusters"], slots_i=i.slots, slots_j=j.slots, atoms_i=single_i, atoms_j=single_j,
         centres_i=centres_i, centres_j=centres_j, boxes_i=i.chunk_boxes, boxes_j=j.chunk_boxes, columns=j.columns,
         shifts=shifts, steps=single_steps, remainders=single_remainders, images=images, starts=starts,
@@ -338,5 +339,5 @@ def search(box: CellBox, i: Clusters, j: Clusters, reach: float, exclusions: Int
                                    masks[: counts[2]].copy())
 
     threads.run(one_part, len(parts), "list of pairs")
-    return Search([part for part in parts if part is not None and len(part.entries)], steps, remainders,
+    return ClusterSearch([part for part in parts if part is not None and len(part.entries)], steps, remainders,
                   [atoms_i] if same else [atoms_i, atoms_j])

@@ -13,13 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines.cpu.pairs.clusters import CellBox, Clusters, ClusterShape, Search, aligned, search
+from vmdpotential.engines.cpu.pairs.clusters import (
+    AtomClusters,
+    CellBox,
+    ClusterSearch,
+    ClusterShape,
+    aligned_array,
+    search_cluster_pairs,
+)
 from vmdpotential.engines.pairs import Atoms, PairResult, PairSum
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.interactions.compiled import PAIR, instructions, number_of, uniforms
+from vmdpotential.interactions.compiled import PAIR_RESULTS, interpreter_instructions, number_of, uniform_values
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, bind, load_library
+from vmdpotential.kernels.launch import KernelFile, bind_kernel, load_library
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +86,7 @@ class PairProgram:
     """
 
     def __init__(self, potential: PairPotential, energy: bool, real: Any) -> None:
-        outputs = PAIR if energy else PAIR[:1]
+        outputs = PAIR_RESULTS if energy else PAIR_RESULTS[:1]
         self.scaled = potential.scaled(outputs, LENGTH)
         corrected = potential.corrects_excluded
         columns: list[list[int]] = []
@@ -88,9 +95,9 @@ class PairProgram:
             alone = PairPotential((term,))
             numbers, places = [-1, -1], [0, 0]
             for k, excluded in enumerate((False, True)[: 1 + (term.bound.interaction.excluded is not None)]):
-                scaled = alone.scaled(PAIR, LENGTH, excluded)
+                scaled = alone.scaled(PAIR_RESULTS, LENGTH, excluded)
                 numbers[k], places[k] = number_of(scaled.program), sum(map(len, values))
-                values.append(uniforms(scaled.program, scaled.values))
+                values.append(uniform_values(scaled.program, scaled.values))
             columns.append([*numbers, *places, len(term.rule.atoms), len(term.rule.pair)])
         #: Whether the interpreter runs all terms, because one of them has no function.
         self.interpreted = any(row[0] < 0 or (row[1] < 0 and term.bound.interaction.excluded is not None)
@@ -113,7 +120,7 @@ class PairProgram:
             "interpreted": self.interpreted, "energy": energy, "corrected": corrected}
         for prefix, used in (("", self.interpreted), ("excluded_", self.interpreted and corrected)):
             scaled = potential.scaled(outputs, LENGTH, bool(prefix))
-            made = instructions(scaled.program, scaled.values, inputs) if used else None
+            made = interpreter_instructions(scaled.program, scaled.values, inputs) if used else None
             self.arguments |= {prefix + name: value for name, value in {
                 "operations": None if made is None else made.steps,
                 "operation_count": 0 if made is None else len(made.steps),
@@ -145,12 +152,13 @@ class ClusterPairs:
         without, lacks = missing_terms(work.potential, atoms)
         light = self.program.order.index(without[0]) if without else -1
         shape = ClusterShape(self.m, self.n, self.real)
-        sets = [Clusters(shape, box, _positions(a.positions), self._rows(a), flags, work.reach)
+        sets = [AtomClusters(shape, box, _positions(a.positions), self._rows(a), flags, work.reach)
                 for a, flags in ((atoms, lacks), (others, None if others is None else np.zeros(len(others), bool)))
                 if a is not None and flags is not None]
         tables = self._tables(atoms)
         around = work.cell is not None and not work.cell.orthogonal
-        result = search(box, sets[0], sets[-1], work.reach, None if others is not None else atoms.exclusions,
+        result = search_cluster_pairs(box, sets[0], sets[-1], work.reach,
+                                      None if others is not None else atoms.exclusions,
                        around, work.potential.corrects_excluded)
         return ClusterList(self, sets, result, tables, light)
 
@@ -195,7 +203,7 @@ def _positions(values: Any) -> Floats:
 class ClusterList:
     """Pairs of clusters in range; see :class:`vmdpotential.engines.pairs.PairList`."""
 
-    def __init__(self, pairs: ClusterPairs, sets: list[Clusters], search_result: Search,
+    def __init__(self, pairs: ClusterPairs, sets: list[AtomClusters], search_result: ClusterSearch,
                  tables: tuple[NDArray[Any], int], light: int) -> None:
         self.pairs = pairs
         self.sets, self.search_result = sets, search_result
@@ -212,14 +220,14 @@ class ClusterList:
                                     part.bits.ctypes.data, part.masks.ctypes.data) for part in parts],
                                   np.int64).reshape(-1, 5)
         scaled, chunks = pairs.program.scaled, search_result.chunks
-        self._sum = bind(
+        self._sum = bind_kernel(
             KERNELS["sum_pairs" + pairs.suffix], **pairs.program.arguments, parts=self.addresses, atoms_i=chunks[0],
             atoms_j=chunks[-1], centres_i=sets[0].centres, centres_j=sets[-1].centres, steps=search_result.steps,
             rests=search_result.remainders, tables=tables[0], kinds=tables[1], chunks_i=len(chunks[0]),
             chunks_j=len(chunks[-1]), cutoff2=scaled.cutoff2 * LENGTH**2,
             aside=self.out_of_range, light=light, written=threads.WRITTEN, summed=threads.SUMMED, packed=pairs.packed)
         self.channels = 3 + (len(pairs.program.order) if pairs.work.energy else 0)
-        self._gather = [bind(
+        self._gather = [bind_kernel(
             KERNELS["gather_pairs" + pairs.suffix], slots=part.slots, terms=np.array(pairs.program.order, np.int32),
             chunks=len(chunks[n]), rotation=part.box.rotation, factor=1 / LENGTH**2,
             counter=threads.TAKEN + len(sets) + n, summed=threads.SUMMED, channels=self.channels, n=pairs.n)
@@ -233,7 +241,7 @@ class ClusterList:
             ends = np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5)
             self.part_starts = [*ends.tolist(), len(self.parts)]
         if len(self.totals[0]) != workers:
-            self.totals = [aligned((workers, len(c), self.channels, self.pairs.n), self.pairs.real)
+            self.totals = [aligned_array((workers, len(c), self.channels, self.pairs.n), self.pairs.real)
                            for c in self.search_result.chunks]
         return self.part_starts, self.totals
 
@@ -308,12 +316,12 @@ class ClusterList:
                 if counters[threads.STOP]:
                     return
                 if worker == 0:
-                    progress.report("pairs", min((at + step - first) / max(last - first, 1), 0.999))
+                    progress.report_progress("pairs", min((at + step - first) / max(last - first, 1), 0.999))
             for n, result in enumerate(results):
                 self._gather[n](0, 1, counters=counters, sums=totals[n], forces=result.forces, energies=result.energies,
                                 workers=workers)
 
         threads.together(run_thread, workers)
         self._check(max(displacements))
-        progress.report("pairs", 1.0)
+        progress.report_progress("pairs", 1.0)
         return replace(results[0], other=results[1] if others is not None else None)

@@ -9,11 +9,11 @@ from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, cells
 from vmdpotential.engines.cpu.points.points import KERNELS, columns
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.lattice import bounds
+from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import launch
+from vmdpotential.kernels.launch import launch_kernel
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -106,7 +106,8 @@ def _sum_in_cells(points: Floats, positions: Floats, charges: Floats, interactio
     (px, py, pz), (x, y, z) = columns(points - of.low), columns(positions[of.order] - of.low, PADDING)
     charge = np.zeros(len(x))
     charge[: len(positions)] = charges[of.order]
-    launch(KERNELS["sum_near_points"], len(points), label, grain, px=px, py=py, pz=pz, point_count=len(points), x=x,
+    launch_kernel(KERNELS["sum_near_points"], len(points), label, grain, px=px, py=py, pz=pz, point_count=len(points),
+                  x=x,
            y=y, z=z, q=charge, start=of.start, bins=of.shape, size=of.side, field=field, soft2=SOFT_CORE**2,
            cutoff2=cutoff**2, out=out, **radial_arguments(scaled.program, scaled.values, field))
     out *= scaled.factor
@@ -119,7 +120,7 @@ def _by_images_of_points(points: Floats, positions: Floats, charges: Floats, int
     cutoff = interaction.cutoff
     assert cutoff is not None
     positions = cell.wrap(positions)
-    low, high = bounds(positions)
+    low, high = coordinate_bounds(positions)
     memory.require(int(150 * len(points) * cell.images_near(low, high, cutoff)),
                    f"a cutoff of {cutoff:g} A with periodic images of {len(points)} points", "use a shorter {cutoff}")
     images, index = cell.images_in_box(points, low - cutoff, high + cutoff)

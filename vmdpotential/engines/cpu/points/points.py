@@ -11,7 +11,7 @@ from vmdpotential.engines import SOFT_CORE
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
-from vmdpotential.kernels.launch import KernelFile, launch
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,8 @@ def at_points(points: Floats, positions: Floats, charges: Floats, cell: Cell | N
     (px, py, pz), (x, y, z) = columns(points), columns(positions)
     # a million pairs per task, but at least one task for every thread
     blocks = max(1, min(10**6 // (BLOCK * max(1, len(positions))), len(points) // (BLOCK * threads.count())))
-    launch(KERNELS["sum_at_points"], len(points), "potential at points", BLOCK * blocks, px=px, py=py, pz=pz, x=x, y=y,
+    launch_kernel(KERNELS["sum_at_points"], len(points), "potential at points", BLOCK * blocks, px=px, py=py, pz=pz,
+                  x=x, y=y,
            z=z, q=np.ascontiguousarray(charges, np.float64), atom_count=len(positions), basis=basis, inverse=inverse,
            shifts=shifts, shift_count=len(shifts), soft2=SOFT_CORE**2,
            cutoff2=(scaled.cutoff or 0.0) ** 2 if interaction.masked else np.inf, out=out, least=least,
