@@ -80,7 +80,7 @@ def test_the_software_root_is_good_to_a_millionth():
 
 @pytest.mark.slow
 def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsys):
-    from vmdpotential.commands import verify as module
+    from vmdpotential.maps import checks
     from vmdpotential.plugins.probes.check import check_probes
 
     cpu = engines.get_engine("cpu")
@@ -98,7 +98,7 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
             factor = np.float32(1.001 if work.cell is not None and work.smooth is None else 1)
             return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps * factor))
 
-    monkeypatch.setattr(module, "EDGE", 24.0)
+    monkeypatch.setattr(checks, "EDGE", 24.0)
     report = registry.get("command", "verify")(engine="cpu", points=40)
     assert report.data["passed"]
     rows = [row["what"] for row in report.data["rows"]]

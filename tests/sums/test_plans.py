@@ -48,7 +48,8 @@ def test_a_plan_runs_in_other_processes_and_gives_equal_bits(tmp_path):
     plans = []
     for name, way, cell in CASES:
         required = maps.SumOptions(method=name, algorithm=way, cutoff=7.0 if name == "cutoff" else None)
-        request = Request(lattice, cell, maps.bind(required, cell), ChargeStatistics.of(positions, charges, cell),
+        request = Request(lattice, cell, maps.bind_interaction(required, cell),
+                          ChargeStatistics.of(positions, charges, cell),
                           tolerance=1e-2, field=True)
         method, request, _ = maps.choose_method(required, request, positions, charges, engine)
         plans.append(method.plan(request, engine))

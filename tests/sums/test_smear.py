@@ -30,7 +30,8 @@ POSITIONS, CHARGES = RNG.uniform(0, 13, (60, 3)), RNG.normal(size=60) + 0.05
 def plan_of(engine, lattice, positions, charges, cell, smear, field=True, tolerance=1e-4):
     """Return a plan that keeps the tolerance, and what it gives; of points where `smear` is 0."""
     expected = maps.SumOptions(method="pme", smear=smear)
-    request = Request(lattice, cell, maps.bind(expected, cell), ChargeStatistics.of(positions, charges, cell),
+    request = Request(lattice, cell, maps.bind_interaction(expected, cell),
+                      ChargeStatistics.of(positions, charges, cell),
                       field=field,
                       tolerance=tolerance)
     method, request, exact = maps.choose_method(expected, request, positions, charges, engine)
@@ -98,7 +99,7 @@ def test_the_mean_is_that_of_maps(engine, name, smear, field):
 
 @pytest.mark.parametrize("method", ["direct", "cutoff", "msm"])
 def test_means_without_a_mesh_are_those_of_maps(method):
-    request = Request(LATTICE, None, maps.bind(maps.SumOptions(method=method), None),
+    request = Request(LATTICE, None, maps.bind_interaction(maps.SumOptions(method=method), None),
                       ChargeStatistics.of(POSITIONS, CHARGES), error=0.1)
     plan = registry.get("method", method).plan(request, get_engine("cpu"))
     mean = plan.new_mean()
@@ -129,7 +130,7 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
             plan.in_cell(other)
     with pytest.raises(UsageError, match="an open boundary has none"):
         plan_of(engine, LATTICE, POSITIONS, CHARGES, None, 2.0, False, 1e-2)[0].in_cell(cell)
-    request = Request(LATTICE, cell, maps.bind(maps.SumOptions(), cell),
+    request = Request(LATTICE, cell, maps.bind_interaction(maps.SumOptions(), cell),
                       ChargeStatistics.of(POSITIONS, CHARGES, cell), error=0.1)
     with pytest.raises(TaskError, match="levels are made for one cell"):
         registry.get("method", "msm").plan(request, engine).in_cell(cell)

@@ -78,7 +78,8 @@ def benchmark(
     lattice = Lattice(np.full(3, spacing / 2), np.full(3, spacing), (count, count, count))
     cell = Cell.from_parameters(box, box, box) if sample.boundary == "periodic" else None
     options = maps.SumOptions(method=method, cutoff=cutoff if registry.get("method", method).cutoff else None)
-    request = Request(lattice, cell, maps.bind(options, cell), ChargeStatistics.of(positions, charges, cell), precision,
+    request = Request(lattice, cell, maps.bind_interaction(options, cell),
+                      ChargeStatistics.of(positions, charges, cell), precision,
                       sample.tolerance)
 
     def plan_and_run() -> tuple[Plan, Errors | None]:
