@@ -314,7 +314,7 @@ def test_arrays_arrive_whole_at_the_gpu(monkeypatch, size):
     driver.Event = driver.event
     monkeypatch.setattr(copies, "PIECE", 64)
     monkeypatch.setattr(copies, "cuda_driver", lambda: driver)
-    monkeypatch.setattr(copies.pinned, "empty", lambda shape, dtype: np.zeros(shape, dtype))
+    monkeypatch.setattr(copies.pinned, "empty_pinned", lambda shape, dtype: np.zeros(shape, dtype))
     values = np.random.default_rng(size).normal(size=size)
     copies.put((16, values[: size // 3]), (16 + 8 * (size // 3), values[size // 3 :]))
     assert not driver.queue

@@ -293,9 +293,9 @@ def test_only_errors_of_a_workers_machine_are_worth_another_worker(address, tmp_
 def test_tls_without_certificates_names_what_dask_reads(files):
     pytest.importorskip("distributed", reason="needs Dask")
     names = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": path for name, path in files.items()}
-    program = ("from vmdpotential.execution.cluster import cluster\n"
+    program = ("from vmdpotential.execution.cluster import cluster_pool\n"
                "from vmdpotential.errors import BackendError\n"
-               "try:\n    cluster('tls://127.0.0.1:9', None).__enter__()\n"
+               "try:\n    cluster_pool('tls://127.0.0.1:9', None).__enter__()\n"
                "except BackendError as error:\n    print(error)")
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | names)
     assert "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in run.stdout, run.stderr

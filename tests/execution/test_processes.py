@@ -21,7 +21,7 @@ import os, signal
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
-from vmdpotential.execution.work import Cost, Needs, Work
+from vmdpotential.execution.work import FrameCost, WorkNeeds, Work
 
 @dataclass(frozen=True)
 class Kills(Work):
@@ -29,10 +29,10 @@ class Kills(Work):
     seconds: float
 
     def needs(self):
-        return Needs(cost=self.cost)
+        return WorkNeeds(cost=self.cost)
 
     def cost(self):
-        return Cost(self.seconds, 0.0, 2**23)
+        return FrameCost(self.seconds, 0.0, 2**23)
 
     def block(self, numbers):
         if 5 in numbers and not self.flag.exists():

@@ -263,7 +263,7 @@ def test_no_file_is_moved_because_of_what_a_folder_contains(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="Windows cannot lock folders")
 def test_what_a_living_run_writes_stays(tmp_path):
     code = ("import sys, time\nfrom pathlib import Path\nfrom vmdpotential.io.files import output\n"
-            "with output.writing([Path(sys.argv[1])]) as (path,):\n    path.write_text('half')\n"
+            "with output.writing_files([Path(sys.argv[1])]) as (path,):\n    path.write_text('half')\n"
             "    print(flush=True)\n    time.sleep(600)\n")
     with subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.dx"], stdout=subprocess.PIPE) as process:
         process.stdout.readline()

@@ -25,8 +25,8 @@ from vmdpotential.execution import blocks, pools
 from vmdpotential.frontend import cli
 blocks.DISK = 1e12
 if sys.argv[1] == "slow":
-    timed = pools.timed
-    pools.timed = lambda work, block: (time.sleep(0.5), timed(work, block))[1]
+    timed = pools.timed_result
+    pools.timed_result = lambda work, block: (time.sleep(0.5), timed(work, block))[1]
 sys.exit(cli.main(sys.argv[2:]))
 """
 

@@ -134,7 +134,7 @@ def test_each_instruction_set_of_this_processor_computes_the_same(own):
     code = ("import sys, numpy as np\nfrom pathlib import Path\nfrom vmdpotential.kernels import launch\n"
             "file = launch.KernelFile(Path(sys.argv[1]), Path(sys.argv[2]))\n"
             "x = np.geomspace(1e-6, 1e6, 1001).astype(np.float32)\ny = np.zeros_like(x)\n"
-            "launch.launch(file['inverse_roots'], len(x), 'roots', x=x, y=y, count=len(x))\n"
+            "launch.launch_kernel(file['inverse_roots'], len(x), 'roots', x=x, y=y, count=len(x))\n"
             "print(launch.describe_vectors(), float(abs(y * np.sqrt(x.astype(float)) - 1).max()))")
     for name in supported:
         output = subprocess.run([sys.executable, "-c", code, own.path, own.libraries], check=True, text=True,

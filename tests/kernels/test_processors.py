@@ -16,7 +16,7 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
-from vmdpotential.continuum.multigrid import Multigrid
+from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.ions.ewald_pair import EwaldPair
@@ -24,7 +24,7 @@ from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import ewald
-from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm
 from vmdpotential.kernels.launch import describe_vectors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import samples
@@ -58,14 +58,14 @@ def continuum(ions):
     k2 = np.full(shape, 0.3, np.float32)
     sources = np.zeros(shape, np.float32)
     sources.ravel()[20000] = 300.0
-    Multigrid(engine, *edges, k2, ions, 3).solve(potential, sources, 1e-6)
+    MultigridSolver(engine, *edges, k2, ions, 3).solve(potential, sources, 1e-6)
     return potential
 
 def split(smooth):
     return engine.prepare(PotentialSum.split(lattice, smooth)).run(positions, charges).values()
 
 def pairs(bound, cell=None, precision="single"):
-    work = PairSum(PairPotential((Term("charges", bound, CHARGES),)), cell, precision, energy=True)
+    work = PairSum(PairPotential((PairTerm("charges", bound, CHARGES_RULE),)), cell, precision, energy=True)
     return engine.prepare_pairs(work).run(Atoms(positions, {"charge": charges})).forces
 
 def water():

@@ -105,10 +105,10 @@ for key, method, more in (
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.interactions.pairs import CHARGES, PairPotential, Term
+from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm
 
 page = registry.get("interaction", "fading").bind().truncated(100.0)
-work = PairSum(PairPotential((Term("fading", page, CHARGES),)), precision="double", energy=True)
+work = PairSum(PairPotential((PairTerm("fading", page, CHARGES_RULE),)), precision="double", energy=True)
 pairs = get_engine("cpu").prepare_pairs(work).run(Atoms(positions, {"charge": charges}))
 made["forces"], made["energies"] = pairs.forces, pairs.energies
 np.savez(sys.argv[1], **made)

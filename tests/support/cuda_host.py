@@ -340,12 +340,12 @@ def install(monkeypatch):
         memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back,
         MemoryError=nothing, Error=nothing, Context=SimpleNamespace(synchronize=lambda: None))
     for module in (device, copies, kernels, result):
-        monkeypatch.setattr(module, "driver", lambda: driver)
+        monkeypatch.setattr(module, "cuda_driver", lambda: driver)
     for module in (device, kernels, result):
-        monkeypatch.setattr(module, "errors", lambda *_: contextlib.nullcontext())
+        monkeypatch.setattr(module, "converted_errors", lambda *_: contextlib.nullcontext())
     for module in (device, kernels):
         monkeypatch.setattr(module, "least_busy_gpus", lambda count: [host])
-    for module, name in ((result.pinned, "empty"), (kernels, "empty")):
+    for module, name in ((result.pinned, "empty_pinned"), (kernels, "empty_pinned")):
         monkeypatch.setattr(module, name, lambda shape, dtype=np.float32: np.empty(shape, dtype))
     monkeypatch.setattr(device_fft, "Transform", Transform)
     monkeypatch.setattr(clusters, "WARPS", dict.fromkeys(clusters.WARPS, 1))

@@ -64,7 +64,7 @@ class FrameTask(Work):
         raise NotImplementedError
 
     def compute(self, frames: Iterable[Frame]) -> Arrays:
-        """Return the arrays of the sums over some frames, as :func:`.sums.named` does."""
+        """Return the arrays of the sums over some frames, as :func:`.sums.named_arrays` does."""
         values = list(map(self.of_frame, frames))
         return named_arrays(len(values), {name: entry.of_frames(np.array([each[name] for each in values]))
                                    for name, entry in self.sums().items()})

@@ -1,8 +1,8 @@
 // Radial functions of interactions and terms of pair potentials; written by scripts/make_radial_functions.
 //
-// `uniforms` are what vmdpotential.interactions.compiled.uniform_values returns. `derivative` is that of `value` with respect
-// to r2; slope is -1/r dE/dr. i, j and pair are parameters of both atoms, and of their types, in the order that the
-// struct states.
+// `uniforms` are what vmdpotential.interactions.compiled.uniform_values returns. `derivative` is that of `value` with
+// respect to r2; slope is -1/r dE/dr. i, j and pair are parameters of both atoms, and of their types, in the order that
+// the struct states.
 #pragma once
 
 #include "functions.h"
