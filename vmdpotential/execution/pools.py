@@ -1,9 +1,8 @@
 """Pools that compute blocks: this thread, or several threads with a GPU, a share of the cores, or a process each.
 
 :func:`collect_blocks` submits blocks to any pool as futures of :mod:`concurrent.futures`, a few at a time, so that the
-memory
-needed does not grow with their number. It reports progress, where a listener may raise KeyboardInterrupt, and submits a
-block again when its worker was lost.
+memory needed does not grow with their number. It reports progress, where a listener may raise KeyboardInterrupt, and
+submits a block again when its worker was lost.
 """
 
 from __future__ import annotations

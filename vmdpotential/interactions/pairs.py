@@ -2,9 +2,8 @@
 
 A :class:`PairPotential` is a sum of terms. A term is an interaction, whose uniform parameters are bound, and a
 :class:`CombinationRule` that combines the parameters of two atoms: the product of two charges as the factor of a
-potential,
-coefficients by the geometric or the Lorentz-Berthelot rule, or from a table of types. All terms are traced together
-into one program of the distance and both atoms, which an engine runs for every pair::
+potential, coefficients by the geometric or the Lorentz-Berthelot rule, or from a table of types. All terms are traced
+together into one program of the distance and both atoms, which an engine runs for every pair::
 
     E = sum of terms,    force on i = slope (x_i - x_j),    slope = -1/r dE/dr = -2 dE/d(r^2)
 

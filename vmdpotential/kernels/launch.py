@@ -311,8 +311,8 @@ def call_kernel(kernel: Kernel, first: int, last: int, /, **values: Any) -> None
 def bind_kernel(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
     """Return :func:`call_kernel` of a kernel, with some arguments that are packed once for many calls.
 
-    The returned function also takes the label and the grain of :func:`launch_kernel`, and then divides a range from 0
-    on.
+    The returned function also takes the label and the grain of :func:`launch_kernel`, and then divides a
+    range from 0 on.
     """
     function, pack = _function(kernel, RANGE), kernel.arguments.packer(fixed, _address)
 

@@ -259,8 +259,8 @@ class Cell:
 def same_cell(cell: Cell | None, other: Cell | None, within: float = 0.0) -> bool:
     """Return whether two cells are equal, or both None.
 
-    `within` is the allowed difference relative to the largest component: 0 by default, :data:`SAME_CELL` for rounded
-    cells.
+    `within` is the allowed difference relative to the largest component: 0 by default, :data:`SAME_CELL` for
+    rounded cells.
     """
     if cell is None or other is None:
         return cell is other

@@ -93,8 +93,8 @@ def write_prmtop(structure: Structure, path: Path) -> None:
 
     Added ions have the type of ions of the same kind in the prmtop. If there are none, their Lennard-Jones parameters
     are from the files that :func:`vmdpotential.io.topologies.ion_parameters.with_ion_parameters` adds, by the
-    Lorentz-Berthelot
-    rules. All terms of polyatomic ions are copied from a prmtop among these files, or from the one that was read.
+    Lorentz-Berthelot rules. All terms of polyatomic ions are copied from a prmtop among these files, or from the one
+    that was read.
 
     Raises
     ------
