@@ -1,4 +1,6 @@
-"""Results of commands: dataclasses, from which the report, ``--json``, tables and data frames are made::
+"""Results of commands: dataclasses, from which the report, ``--json``, tables and data frames are made.
+
+A result declares what these have::
 
     class Distributions(Result):
         r: Floats
@@ -11,7 +13,7 @@
         def shown(self) -> dict[str, Any]:  # for viewers and notebooks
             return super().shown() | {"structure": self.structure}
 
-        def text(self) -> Iterator[str | Rows]: ...  # the report
+        def text(self) -> Iterator[str | ReportRows]: ...  # the report
         def table(self) -> Columns: ...
         def plot(self, ax: Axes) -> Axes: ...
 """

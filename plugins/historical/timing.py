@@ -181,7 +181,7 @@ class ListTimes(Times):
 
 
 
-command = Command.of(benchmark_pairs, examples=(
+command = Command.of(benchmark_pairs, name="benchmark-pairs", examples=(
     "benchmark-pairs rf --box 60 --repeats 3",
     "benchmark-pairs gravity --engine cpu --box 20",
 ))
