@@ -95,3 +95,23 @@ def test_no_block_is_partly_added():
     with progress.listen_to_progress(interrupt):
         merged = merge_blocks({"a": TotalOverFrames(), "b": Reports()}, blocks)
     assert merged["a"].value.tolist() == [4, 4, 4]
+
+
+def test_what_a_task_or_a_sum_lacks_is_named():
+    @dataclass(frozen=True, eq=False)
+    class Empty(FrameTask):
+        frames: LoadedFrames
+
+        def sums(self):
+            return {"total": TotalOverFrames()}
+
+    class Lacking(FrameSum):
+        def add_block(self, block, count):
+            """Add nothing."""
+
+    with pytest.raises(NotImplementedError, match="Empty"):
+        run_task(Empty(TASK.frames))
+    with pytest.raises(NotImplementedError, match="Lacking"):
+        Lacking().of_frames(APART)
+    with pytest.raises(NotImplementedError, match="Lacking"):
+        Lacking().merged({}, {}, (1, 1))

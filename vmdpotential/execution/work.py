@@ -66,7 +66,7 @@ class Work(ABC):
 
         For works whose blocks are computed in pieces.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method merge, as its blocks are computed in pieces")
 
 
 @runtime_checkable

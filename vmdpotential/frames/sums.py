@@ -17,14 +17,14 @@ class FrameSum(ABC):
 
     def of_frames(self, values: NDArray[Any]) -> Arrays:
         """Return the arrays of frames with these values (frames, ...), for tasks that compute each frame."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method of_frames, as its task computes single frames")
 
     def merged(self, a: Arrays, b: Arrays, counts: tuple[int, int]) -> Arrays:
         """Return the arrays of the frames of `a` followed by those of `b`, of these numbers, without changing either.
 
         For blocks that are computed in pieces.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method merged, as its blocks are computed in pieces")
 
     @abstractmethod
     def add_block(self, block: Arrays, count: int) -> None:

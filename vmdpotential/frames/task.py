@@ -61,7 +61,7 @@ class FrameTask(Work):
 
     def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
         """Return the values of a frame by the names of the sums, unless the task has a :meth:`block` of its own."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method of_frame or block")
 
     def compute(self, frames: Iterable[Frame]) -> Arrays:
         """Return the arrays of the sums over some frames, as :func:`.sums.named_arrays` does."""
