@@ -17,11 +17,11 @@ from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import DEFAULT_TOLERANCE, Boundary, Engine, MethodOptions, Spacing, Tolerance, Unit
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.preparation.charged import with_charges
+from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     >>> vp.potential_at(structure, structure.positions[:3] + 1.0, atoms="protein", screened=0.15).shape
     (3,)
     """
-    from vmdpotential.methods.points import request_at, sum_at
+    from vmdpotential.sums.points import request_at, sum_at
 
     chosen = change_options(PointOptions, options, keywords)
     structure, (atoms,) = with_charges(structure, chosen.atoms)

@@ -36,7 +36,8 @@ _entries: dict[str, dict[str, Any]] = {
     },
     "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},
     "method": {
-        name: f"vmdpotential.methods.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald", "pb")},
+        **{name: f"vmdpotential.sums.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald")},
+        "pb": "vmdpotential.continuum.pb:METHOD"},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",

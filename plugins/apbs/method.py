@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.ions import ions_of
+from vmdpotential.continuum.pb import ContinuumMethod
 from vmdpotential.engines import Engine
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
-from vmdpotential.methods import Estimate, Plan, Refusal, Request, SolventRequest, result_bytes
-from vmdpotential.methods.pb import ContinuumMethod
+from vmdpotential.sums import Estimate, Plan, Refusal, Request, SolventRequest, result_bytes
 from vmdpotential.units import coulomb_constant
 
 from . import program
@@ -42,7 +42,7 @@ COARSE, BEYOND = 1.7, 20.0
 
 @dataclass(frozen=True, eq=False)
 class PbPlan(Plan):
-    """The plan of a solution by APBS; see :class:`vmdpotential.methods.Plan`."""
+    """The plan of a solution by APBS; see :class:`vmdpotential.sums.Plan`."""
 
     request: Request
     solution: SolventRequest
@@ -80,7 +80,7 @@ class PbPlan(Plan):
 
 
 class PoissonBoltzmann(ContinuumMethod):
-    """The continuum method of APBS; see :class:`vmdpotential.methods.Method`."""
+    """The continuum method of APBS; see :class:`vmdpotential.sums.Method`."""
 
     name = "apbs"
     field = False

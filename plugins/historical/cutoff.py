@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine, PotentialSum, get_engine
 from vmdpotential.engines.costs import CPU_COSTS
 from vmdpotential.engines.cuda import kernels
-from vmdpotential.methods import Estimate, Request
-from vmdpotential.methods.cutoff import pairwise_estimate
+from vmdpotential.sums import Estimate, Request
+from vmdpotential.sums.cutoff import pairwise_estimate
 
 from .bins import CAPACITY, REGION, SIDE, Integers, place
 from .early import COPY, Early, TimedResult, packed_atoms

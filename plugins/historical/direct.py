@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.cuda import kernels
-from vmdpotential.methods import Estimate, Request, result_bytes
+from vmdpotential.sums import Estimate, Request, result_bytes
 
 from .early import COPY, Early, TimedResult, packed_atoms
 

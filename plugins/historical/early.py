@@ -15,7 +15,7 @@ from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice, Points
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, check_memory
+from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, check_memory
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats
@@ -48,7 +48,7 @@ class TimedResult(HostResult):
 
 @dataclass(frozen=True, eq=False)
 class EarlyPlan(Plan):
-    """The plan of a sum by a kernel of 2007 or 2008; see :class:`vmdpotential.methods.Plan`.
+    """The plan of a sum by a kernel of 2007 or 2008; see :class:`vmdpotential.sums.Plan`.
 
     It has no state of a GPU, so that it can be made without one, pickled, and run on any GPU.
     """
@@ -80,7 +80,7 @@ class EarlyPlan(Plan):
 
 
 class Early(Method):
-    """A method of 2007 or 2008; see :class:`vmdpotential.methods.Method`.
+    """A method of 2007 or 2008; see :class:`vmdpotential.sums.Method`.
 
     Parameters
     ----------

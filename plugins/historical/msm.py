@@ -3,7 +3,7 @@
 Pairs within a radius are summed directly, and the smooth rest on lattices, each twice as coarse as the one before
 (:mod:`vmdpotential.plugins.historical.levels`; R. D. Skeel, I. Tezcan, D. J. Hardy, J. Comput. Chem. 23 (2002) 673;
 D. J. Hardy, J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164). A periodic cell, of any shape, has
-a conducting boundary and a neutralising background as in :mod:`vmdpotential.methods.pme`.
+a conducting boundary and a neutralising background as in :mod:`vmdpotential.sums.pme`.
 
 Order, spacing and radius are the cheapest ones whose predicted error is within the tolerance, by errors that were
 measured in water.
@@ -18,8 +18,8 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.engines.costs import Costs
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.methods.costs import Size, mesh_sum_seconds
+from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
+from vmdpotential.sums.costs import Size, mesh_sum_seconds
 
 from . import levels
 
@@ -46,7 +46,7 @@ MARGIN = 1.5
 
 
 class Msm(Method):
-    """The full potential by levels; see :class:`vmdpotential.methods.Method`."""
+    """The full potential by levels; see :class:`vmdpotential.sums.Method`."""
 
     name = "msm"
     summary = "all atoms and images by multilevel summation, to the tolerance"

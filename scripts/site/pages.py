@@ -37,8 +37,8 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.orbitals", "plugins.probes")
 MODULES = ("engines", "engines.result", "errors", "interactions", "interactions.tracing", "io", "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
-           "maps.binding", "maps.solvation", "methods", "parameters", "points", "preparation.prepare", "progress",
-           "registry", "results", "surfaces", "tasks", "units")
+           "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
+           "registry", "results", "sums", "surfaces", "tasks", "units")
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ TASKS = {
     "Maps": Task(
         "The electrostatic potential on a grid, in vacuum or screened, without a cutoff; or at points.",
         "map batch", "potential_map potential_at read_map open_map write_map Grid Lattice Provenance Medium MapOptions",
-        "figure_of_a_protein", "vmdpotential/methods", "structure: How do I make a map?"),
+        "figure_of_a_protein", "vmdpotential/sums", "structure: How do I make a map?"),
     "Continuum": Task(
         "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
-        "map energy", "potential_map solvation_energy binding_energy Medium", "", "vmdpotential/methods",
+        "map energy", "potential_map solvation_energy binding_energy Medium", "", "vmdpotential/continuum",
         "media: How do I set permittivities, ions, radii or a membrane?", (
             "map protein.pdb --method pb --screened 0.15 --spacing 0.5 -o potential.dx",
             "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
@@ -86,7 +86,7 @@ TASKS = {
         "vmdpotential/pairs", "trajectories: How do I get energies and forces between selections?"),
     "Averages, profiles and fields": Task(
         "Over a trajectory: the mean potential, profiles along an axis, potential and field at atoms and points.",
-        "average profile field", "average profile field Trajectory", "membrane_profile", "vmdpotential/methods",
+        "average profile field", "average profile field Trajectory", "membrane_profile", "vmdpotential/sums",
         "trajectories: How do I average a map over frames?"),
     "Densities": Task(
         "Densities of atoms over a trajectory, and hydration sites.", "density", "density", "density_of_water",

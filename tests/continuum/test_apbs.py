@@ -18,9 +18,9 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import SumOptions, potential_map
-from vmdpotential.methods import SolventRequest
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
+from vmdpotential.sums import SolventRequest
 from vmdpotential.units import coulomb_constant, debye_length
 
 if "apbs" not in registry.available("method"):

@@ -19,14 +19,14 @@ from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.jump import NodeFlows
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.multigrid import MultigridSolver
+from vmdpotential.continuum.solution import continuum_of_request, equivalent_charges
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
-from vmdpotential.methods import ChargeStatistics, Request, SolventRequest, pb_solution
-from vmdpotential.methods.pb_solution import continuum_of_request
+from vmdpotential.sums import ChargeStatistics, Request, SolventRequest
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
@@ -185,14 +185,13 @@ def test_boundary_values_without_ions_have_the_charge_of_the_molecule(monkeypatc
     rng, sums = np.random.default_rng(1), []
     places, charges, radii = rng.uniform(-7, 7, (37, 3)) + 0.31, 2 * rng.normal(size=37), rng.uniform(1.2, 2.0, 37)
     charges += 0.05 - charges.mean()
-    equivalent_charges = pb_solution.equivalent_charges
 
     def summed_up(problem):
         result = equivalent_charges(problem)
         sums.append(result[1].sum())
         return result
 
-    monkeypatch.setattr(pb_solution, "equivalent_charges", summed_up)
+    monkeypatch.setattr("vmdpotential.continuum.solution.equivalent_charges", summed_up)
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     maps, lattice = [], Lattice((-14, -14, -14), 1.0, (29, 29, 29))
     for at in (places, places @ quarter.T):

@@ -14,8 +14,8 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import potential_map
 from vmdpotential.maps.binding import binding_energy
-from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE = 78.5, 2.0

@@ -8,12 +8,12 @@ import pytest
 from helpers import charges_at, slow
 
 from vmdpotential import read_structure
+from vmdpotential.continuum.pb import METHOD
+from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import SolventRequest
-from vmdpotential.methods.pb import METHOD
-from vmdpotential.methods.pb_solution import NodePotential, TwoLattices, continuum_of_request
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.sums import SolventRequest
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER = 78.5

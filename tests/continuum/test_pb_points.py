@@ -18,7 +18,7 @@ from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.maps.medium import Medium
-from vmdpotential.methods import accuracy
+from vmdpotential.sums import accuracy
 from vmdpotential.units import coulomb_constant, debye_length
 
 VOLTS = coulomb_constant("V") / C

@@ -13,10 +13,10 @@ from test_pb import INSIDE, PLACE, WATER, C, solved
 from vmdpotential import potential_at
 from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.molecule import Continuum
+from vmdpotential.continuum.pb import ATOM_BYTES
 from vmdpotential.continuum.smooth import ChargeKinks
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods.pb import ATOM_BYTES
 from vmdpotential.units import debye_length
 
 WIDTH, SALT, ION = 0.93, 0.15, 2.0

@@ -13,6 +13,7 @@ from vmdpotential.continuum import multigrid, region
 from vmdpotential.continuum.equation import Problem, enclosing_lattice
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
+from vmdpotential.continuum.solution import NodePotential
 from vmdpotential.densities.counting import NodeCounter
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
@@ -23,7 +24,6 @@ from vmdpotential.frames.sums import arrays_of
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import LoadedFrames
-from vmdpotential.methods.pb_solution import NodePotential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.plugins.orbitals import potential

@@ -12,8 +12,8 @@ from vmdpotential.engines.cuda import CudaEngine, build
 from vmdpotential.engines.cuda.anywhere import AtPoints
 from vmdpotential.engines.cuda.points import PairsAtPoints
 from vmdpotential.grid.lattice import Points
-from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums.ewald.waves import structure_factors
 
 #: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
 POINTS = np.concatenate([np.random.default_rng(4).uniform([-1, 2, 1], [7, 10, 9], (40, 3)), POSITIONS[:5]])

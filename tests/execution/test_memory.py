@@ -13,7 +13,7 @@ from helpers import interaction, slow
 from vmdpotential import maps, memory, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import ChargeStatistics, Estimate, Request, direct
+from vmdpotential.sums import ChargeStatistics, Estimate, Request, direct
 
 resource = pytest.importorskip("resource", reason="not on Windows")
 

@@ -18,8 +18,8 @@ from vmdpotential.frames.task import FrameTask, run_task
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.methods import Estimate, Method, Plan, Request
 from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.sums import Estimate, Method, Plan, Request
 
 
 # ---- an interaction

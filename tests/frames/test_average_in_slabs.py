@@ -12,7 +12,7 @@ from MDAnalysisTests import datafiles
 from vmdpotential.frames import average
 from vmdpotential.frontend.cli import main
 from vmdpotential.io.maps import open_map, read_map
-from vmdpotential.methods import slabs
+from vmdpotential.sums import slabs
 
 #: Adenylate kinase in water, whose cell changes; and a bilayer.
 SYSTEMS = {

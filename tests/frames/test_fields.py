@@ -24,10 +24,10 @@ from vmdpotential.frames.field import FieldSites, bonds_between, field_at
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.methods.choice import plan_fastest
-from vmdpotential.methods.points import request_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology
+from vmdpotential.sums.choice import plan_fastest
+from vmdpotential.sums.points import request_at
 from vmdpotential.units import coulomb_constant
 
 C = coulomb_constant("V")

@@ -9,9 +9,9 @@ from helpers import definition, random_charges, relative_rms
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import ChargeStatistics, Request
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import METHODS, direct
+from vmdpotential.sums import ChargeStatistics, Request
 
 pytestmark = pytest.mark.gpu
 

@@ -11,10 +11,10 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb
-from vmdpotential.methods import ChargeStatistics, Request
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import levels, msm
+from vmdpotential.sums import ChargeStatistics, Request
 
 ENGINE = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()

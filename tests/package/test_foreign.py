@@ -16,7 +16,7 @@ from vmdpotential import registry
 from vmdpotential.engines import PotentialSum
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
-from vmdpotential.methods import Estimate, Method, Plan, SumPlan
+from vmdpotential.sums import Estimate, Method, Plan, SumPlan
 
 
 def radial(r2, rinv, p):

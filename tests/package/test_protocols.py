@@ -12,6 +12,7 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
+from vmdpotential.continuum import pb
 from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
@@ -25,12 +26,12 @@ from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
 from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
 from vmdpotential.ions import charges, ewald_pair
-from vmdpotential.methods import ChargeStatistics, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pb, pme
-from vmdpotential.methods.slabs import SlabResult
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.sums import ChargeStatistics, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pme
+from vmdpotential.sums.slabs import SlabResult
 
 IMPLEMENTATIONS = {
     engines.Engine: [cpu.CpuEngine, cuda.CudaEngine],
@@ -129,7 +130,7 @@ def test_the_gpu_kernels_of_plugins_use_what_is_declared_for_them():
     assert used <= set(kernels.__all__)
 
 
-@pytest.mark.parametrize("folder", ["engines", "methods", "pairs", "frames", "maps", "execution"])
+@pytest.mark.parametrize("folder", ["engines", "sums", "pairs", "frames", "maps", "execution"])
 def test_no_feature_is_looked_for_by_its_name(folder):
     """A feature is declared, not discovered; the parts of dataclasses and of foreign arrays are another matter."""
     calls = []

@@ -9,13 +9,13 @@ from structure_files import TOOLS
 from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
-from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue, interaction_energy
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS
+from vmdpotential.sums.reference import full_potential
 from vmdpotential.units import coulomb_constant
 
 C = coulomb_constant("kcal/mol/e")

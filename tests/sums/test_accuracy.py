@@ -16,11 +16,11 @@ from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, shifted_coulomb
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import ChargeStatistics, Estimate, Request, accuracy, cutoff, direct
-from vmdpotential.methods.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
-from vmdpotential.methods.choice import fastest_method
-from vmdpotential.methods.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import ChargeStatistics, Estimate, Request, accuracy, cutoff, direct
+from vmdpotential.sums.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
+from vmdpotential.sums.choice import fastest_method
+from vmdpotential.sums.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
 
 CPU = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()

@@ -13,11 +13,11 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import SumOptions, bind_interaction, choose_method, potential_map
-from vmdpotential.methods import ChargeStatistics, Request, accuracy, cutoff
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.shifted import optimal_for_cutoff
+from vmdpotential.sums import ChargeStatistics, Request, accuracy, cutoff
 
 ENGINE = get_engine("cpu")
 TURN = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]

@@ -13,8 +13,8 @@ from vmdpotential import cache, registry
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import ChargeStatistics, Request, machine
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.sums import ChargeStatistics, Request, machine
 
 CPU = get_engine("cpu")
 

@@ -20,10 +20,10 @@ from vmdpotential.io.maps import read_map, write_map
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import MapOptions, Medium, potential_map
 from vmdpotential.maps.interaction import implied_medium, in_medium, medium_of_sum
-from vmdpotential.methods.reference import definition
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.points import potential_at
+from vmdpotential.sums.reference import definition
 from vmdpotential.units import coulomb_constant, debye_length, ionic_strength
 
 

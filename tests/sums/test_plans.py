@@ -15,11 +15,11 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import BackendError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import ChargeStatistics, Request, accuracy, costs, pme
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.splitting.coulomb import optimal_splitting
+from vmdpotential.sums import ChargeStatistics, Request, accuracy, costs, pme
 
 CELL = Cell.from_parameters(18, 19, 20, 80, 85, 95)
 CASES = [("direct", "pair", None)] + [(name, way, cell) for name, way in (

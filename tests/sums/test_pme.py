@@ -9,10 +9,10 @@ from helpers import relative_rms, rms, slow
 from vmdpotential.engines import PRECISIONS, get_engine
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting import mesh as meshes
 from vmdpotential.splitting.coulomb import optimal_splitting
+from vmdpotential.sums.reference import full_potential
 
 ENGINE = get_engine("cpu")
 #: Potential at a unit charge from its images and a neutralising background, times the edge of the cubic

@@ -16,10 +16,10 @@ from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
 from vmdpotential.ions.ewald_pair import EwaldPair, EwaldSites
-from vmdpotential.methods import machine
-from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.sums import machine
+from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant
 
 CELLS = {

@@ -15,12 +15,12 @@ from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind_interaction, choose_method, plan_map, potential_map
-from vmdpotential.methods import ChargeStatistics, Request, cutoff, direct, pme
-from vmdpotential.methods.accuracy import AWAY_DISTANCE
-from vmdpotential.methods.reference import full_potential
-from vmdpotential.methods.refinement import SAFETY_FACTOR
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.sums import ChargeStatistics, Request, cutoff, direct, pme
+from vmdpotential.sums.accuracy import AWAY_DISTANCE
+from vmdpotential.sums.reference import full_potential
+from vmdpotential.sums.refinement import SAFETY_FACTOR
 from vmdpotential.units import coulomb_constant
 
 ENGINE = get_engine("cpu")

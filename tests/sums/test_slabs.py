@@ -18,9 +18,9 @@ from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import open_map, read_map
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import ChargeStatistics, Request, accuracy
-from vmdpotential.methods.slabs import LAYER, by_slabs
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import ChargeStatistics, Request, accuracy
+from vmdpotential.sums.slabs import LAYER, by_slabs
 
 #: Relative rms difference that rounding in single precision may make: atoms are summed in another order.
 ROUNDING = 1e-6

@@ -16,8 +16,8 @@ from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageErr
 from vmdpotential.frontend.cli import main
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_map
-from vmdpotential.methods import ChargeStatistics, Request, accuracy
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import ChargeStatistics, Request, accuracy
 from vmdpotential.units import coulomb_constant
 
 CELLS = {"orthorhombic": Cell.from_parameters(13, 15, 14), "triclinic": Cell.from_parameters(14, 13, 15, 75, 82, 105),

@@ -12,9 +12,9 @@ from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.maps import potential_map
-from vmdpotential.methods import accuracy
-from vmdpotential.methods.reference import full_potential
 from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.sums import accuracy
+from vmdpotential.sums.reference import full_potential
 from vmdpotential.units import coulomb_constant
 
 DEMO = resources.files("data")

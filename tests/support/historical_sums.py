@@ -4,8 +4,8 @@ import numpy as np
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import ChargeStatistics, Request
 from vmdpotential.plugins.historical import METHODS
+from vmdpotential.sums import ChargeStatistics, Request
 
 CASES = [(name, precision) for name in METHODS["cutoff"] for precision in registry.get("method", name).precisions]
 LATTICE = Lattice(np.array([-3.0, 1.7, 2.2]), np.array([0.5, 0.7, 0.9]), (33, 20, 9))

@@ -20,11 +20,11 @@ from vmdpotential import io
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.frames.field import FieldSites, field_at
-from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.pairs.energy import InteractionEnergyPlan
 from vmdpotential.pairs.options import EnergyOptions
+from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant
 
 #: How much more than the stated error the actual one may be.

@@ -5,10 +5,10 @@ from helpers import interaction
 
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.grid.lattice import Box, Points
-from vmdpotential.methods import ChargeStatistics, Request, accuracy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import levels
 from vmdpotential.splitting import mesh
+from vmdpotential.sums import ChargeStatistics, Request, accuracy
 
 #: Boundaries of a box of water of 30 A.
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),

@@ -16,8 +16,8 @@ from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
 
 if TYPE_CHECKING:
-    from vmdpotential.methods import Plan
-    from vmdpotential.methods.accuracy import Errors
+    from vmdpotential.sums import Plan
+    from vmdpotential.sums.accuracy import Errors
 
 T = TypeVar("T")
 
@@ -64,10 +64,10 @@ def benchmark(
     from vmdpotential import maps, memory
     from vmdpotential.engines import get_engine
     from vmdpotential.grid.lattice import Lattice
-    from vmdpotential.methods import ChargeStatistics, Request
-    from vmdpotential.methods.accuracy import run_to_tolerance
     from vmdpotential.molecule.cell import Cell
     from vmdpotential.molecule.samples import water_box
+    from vmdpotential.sums import ChargeStatistics, Request
+    from vmdpotential.sums.accuracy import run_to_tolerance
 
     box, spacing, cutoff = sample.box, sample.spacing, sample.cutoff
     count = round(box / spacing)

@@ -58,7 +58,7 @@ _COARSE = 0.2
 
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
     """Yield a line on the error of a map: if it is known, and always for methods that are not sums over charges."""
-    from vmdpotential.methods.accuracy import COMPARED_NODES, Errors
+    from vmdpotential.sums.accuracy import COMPARED_NODES, Errors
 
     source = grid.provenance
     if not registry.get("method", source.method).superposes:

@@ -1,7 +1,7 @@
 """Times that the steps of sums take on each engine, from which methods and meshes are chosen.
 
 ``scripts/tune`` measures them on one thread, or on one GPU. Only the ratios within an engine matter for the choice;
-:mod:`vmdpotential.methods.machine` scales the sums of these times to the machine and its threads.
+:mod:`vmdpotential.sums.machine` scales the sums of these times to the machine and its threads.
 """
 
 from __future__ import annotations

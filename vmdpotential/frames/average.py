@@ -34,12 +34,12 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell, re
 from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.methods import Method, Plan, Request
-from vmdpotential.methods.machine import expected_seconds
-from vmdpotential.methods.slabs import planes_at_once
 from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
+from vmdpotential.sums import Method, Plan, Request
+from vmdpotential.sums.machine import expected_seconds
+from vmdpotential.sums.slabs import planes_at_once
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -229,7 +229,7 @@ class _Tally:
 
 
 class DiscardingSink:
-    """A :class:`vmdpotential.methods.slabs.Sink` that discards a map, of which only the errors are needed."""
+    """A :class:`vmdpotential.sums.slabs.Sink` that discards a map, of which only the errors are needed."""
 
     def begin(self, lattice: Lattice) -> None:
         """Do nothing at the start of a map."""

@@ -39,16 +39,16 @@ from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods import Plan, SolventRequest
-from vmdpotential.methods.accuracy import choose_rows
-from vmdpotential.methods.choice import plan_fastest
-from vmdpotential.methods.points import FIRST_ERROR, request_at, rms_ratio
-from vmdpotential.methods.reference import NEGLECTED_WAVES, exact_plan
-from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import MoleculeTrees
 from vmdpotential.parameters import Option, change_options, takes_fields
+from vmdpotential.sums import Plan, SolventRequest
+from vmdpotential.sums.accuracy import choose_rows
+from vmdpotential.sums.choice import plan_fastest
+from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
+from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan
+from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.task import merge_blocks
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.stored import StoredGrid
-from vmdpotential.methods.slabs import Sink
+from vmdpotential.sums.slabs import Sink
 
 
 def parts_of(planning: AveragePlan) -> Iterator[tuple[int, AveragePlan]]:

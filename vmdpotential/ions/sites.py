@@ -28,8 +28,8 @@ from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.ions.montecarlo import Metropolis, SamplingStatistics
 from vmdpotential.ions.moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, FreeSites, improve_placement, sites_blocked_around
 from vmdpotential.ions.potential import SitePotential
-from vmdpotential.methods.points import request_at, sum_at
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums.points import request_at, sum_at
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vmdpotential.maps.interaction import bind_interaction, check_tolerance, medium_of
     from vmdpotential.maps.places import build_lattice, choose_cell
     from vmdpotential.maps.plan import MapPlan, plan_map
-    from vmdpotential.methods.slabs import Sink
+    from vmdpotential.sums.slabs import Sink
 
 __all__ = [
     "DEFAULT_CUTOFF",
@@ -174,7 +174,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     """
     from vmdpotential.maps.interaction import check_tolerance, in_medium
     from vmdpotential.maps.plan import plan_map
-    from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
+    from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 
     if not isinstance(field, bool):
         raise UsageError("field", f"True or False is needed, not {type(field).__name__}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Points
@@ -22,7 +23,6 @@ from vmdpotential.maps.options import MapOptions, SumOptions
 from vmdpotential.maps.places import build_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.methods.pb_errors import combine_errors
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.parameters import takes_aliases

@@ -14,9 +14,9 @@ from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Interaction
 from vmdpotential.maps.interaction import bind_interaction
 from vmdpotential.maps.options import SumOptions
-from vmdpotential.methods import ChargeStatistics, Method, Request, accuracy
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.sums import ChargeStatistics, Method, Request, accuracy
 
 #: Tolerance that approximate methods are run with and checked against.
 TOLERANCE = 1e-4

@@ -9,15 +9,15 @@ from vmdpotential.engines import Engine
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.maps.options import SumOptions
-from vmdpotential.methods import Method, Request
-from vmdpotential.methods.accuracy import Sample
-from vmdpotential.methods.choice import QUICK_SUM_FACTOR as QUICK_SUM_FACTOR
-from vmdpotential.methods.choice import fastest_method
+from vmdpotential.sums import Method, Request
+from vmdpotential.sums.accuracy import Sample
+from vmdpotential.sums.choice import QUICK_SUM_FACTOR as QUICK_SUM_FACTOR
+from vmdpotential.sums.choice import fastest_method
 
 
 def choose_method(options: SumOptions, request: Request, positions: NDArray[np.float64], charges: NDArray[np.float64],
                   engine: Engine, soon: float = QUICK_SUM_FACTOR) -> tuple[Method, Request, Sample | None]:
-    """Return the method that an option names, or the fastest; see :func:`vmdpotential.methods.choice.fastest_method`.
+    """Return the method that an option names, or the fastest; see :func:`vmdpotential.sums.choice.fastest_method`.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from vmdpotential.parameters import CheckedOptions, Option, document_options, pa
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
 if TYPE_CHECKING:
-    from vmdpotential.methods import Method
+    from vmdpotential.sums import Method
 
 #: Default cutoff distance, A, of interactions that have one.
 DEFAULT_CUTOFF = 12.0

@@ -25,15 +25,15 @@ from vmdpotential.maps.options import DEFAULT_TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import describe_atoms, in_continuum
 from vmdpotential.maps.solution import solution_of
-from vmdpotential.methods import ChargeStatistics, Method, Plan, Request, accuracy
-from vmdpotential.methods.choice import QUICK_SUM_FACTOR
-from vmdpotential.methods.refinement import SAFETY_FACTOR
-from vmdpotential.methods.slabs import Sink, by_slabs
 from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.parameters import warn_unused
+from vmdpotential.sums import ChargeStatistics, Method, Plan, Request, accuracy
+from vmdpotential.sums.choice import QUICK_SUM_FACTOR
+from vmdpotential.sums.refinement import SAFETY_FACTOR
+from vmdpotential.sums.slabs import Sink, by_slabs
 from vmdpotential.units import coulomb_constant
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.maps.medium import Medium
-from vmdpotential.methods import SolventRequest
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.sums import SolventRequest
 
 
 def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, medium: Medium, unit: str,

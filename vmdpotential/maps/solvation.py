@@ -9,11 +9,11 @@ from vmdpotential.grid.solvation import Solvation
 from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.plan import plan_map
-from vmdpotential.methods.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
+from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 

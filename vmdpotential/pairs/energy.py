@@ -25,12 +25,6 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
-from vmdpotential.methods import Method, Plan, Request
-from vmdpotential.methods.accuracy import choose_rows
-from vmdpotential.methods.choice import plan_fastest
-from vmdpotential.methods.points import FIRST_ERROR, request_at, rms_ratio
-from vmdpotential.methods.reference import exact_values
-from vmdpotential.methods.refinement import Attempt, refine_to_tolerance
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.conversions import StructureLike
@@ -42,6 +36,12 @@ from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, pair_potential
 from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.results import TableColumns, Tabular
+from vmdpotential.sums import Method, Plan, Request
+from vmdpotential.sums.accuracy import choose_rows
+from vmdpotential.sums.choice import plan_fastest
+from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
+from vmdpotential.sums.reference import exact_values
+from vmdpotential.sums.refinement import Attempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]

@@ -121,7 +121,7 @@ def put_map(grid: Grid, path: Path) -> None:
 class MapWriters:
     """Writers of maps slab by slab as they are computed; at the end all files are complete, or none is written.
 
-    A context manager and a :class:`vmdpotential.methods.slabs.Sink`. No file is made before :meth:`begin`.
+    A context manager and a :class:`vmdpotential.sums.slabs.Sink`. No file is made before :meth:`begin`.
 
     Parameters
     ----------

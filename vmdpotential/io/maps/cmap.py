@@ -97,7 +97,7 @@ def _writing(path: Path, mode: str) -> Iterator[Any]:
 
 
 class CmapWriter:
-    """Writer of a map slab by slab (:class:`vmdpotential.methods.slabs.Sink` defines the order of calls)."""
+    """Writer of a map slab by slab (:class:`vmdpotential.sums.slabs.Sink` defines the order of calls)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

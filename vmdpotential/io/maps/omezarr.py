@@ -52,7 +52,7 @@ def library() -> Any:
 
 
 class ZarrWriter:
-    """Writer of a map to a folder, slab by slab (:class:`vmdpotential.methods.slabs.Sink` defines the order of calls).
+    """Writer of a map to a folder, slab by slab (:class:`vmdpotential.sums.slabs.Sink` defines the order of calls).
 
     Slabs begin at multiples of 16 planes. They may be written in any order and by several processes, each with its
     own writer for the folder, after one of these has called :meth:`begin`.

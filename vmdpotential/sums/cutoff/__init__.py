@@ -20,11 +20,11 @@ import numpy as np
 
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.methods import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
-from vmdpotential.methods.costs import Size, cheapest_mesh, exponential_count, mesh_sum_parts
-from vmdpotential.methods.pme import Choice, mesh_bytes, plan_on_mesh
 from vmdpotential.splitting.mesh import SplittingChoice
 from vmdpotential.splitting.shifted import optimal_for_cutoff
+from vmdpotential.sums import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
+from vmdpotential.sums.costs import Size, cheapest_mesh, exponential_count, mesh_sum_parts
+from vmdpotential.sums.pme import Choice, mesh_bytes, plan_on_mesh
 
 #: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
 #: of molecules are uncorrelated (measured in water: 0.95 to 1.1 of the prediction).
@@ -51,7 +51,7 @@ def _cutoff(request: Request) -> float:
 
 
 class Cutoff(Method):
-    """Pairs within the cutoff, one by one; see :class:`vmdpotential.methods.Method`."""
+    """Pairs within the cutoff, one by one; see :class:`vmdpotential.sums.Method`."""
 
     name = "cutoff"
     summary = "atoms within the cutoff of a point"
@@ -91,7 +91,7 @@ class Cutoff(Method):
 
 
 class CutoffByMesh(Method):
-    """The shifted potential on a mesh; see :class:`vmdpotential.methods.Method`."""
+    """The shifted potential on a mesh; see :class:`vmdpotential.sums.Method`."""
 
     name = "cutoff"
     summary = "atoms within the cutoff of a point by a mesh, to the tolerance"

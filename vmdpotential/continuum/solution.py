@@ -31,6 +31,7 @@ from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.ions import ionic_strength_of, ions_of
 from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, NodeSum
+from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import Engine, PotentialSum, get_engine
 from vmdpotential.engines.result import Result
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
@@ -38,11 +39,10 @@ from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.kernels.launch import call_kernel
-from vmdpotential.methods import ChargeStatistics, Method, Request, SolventRequest
-from vmdpotential.methods.accuracy import Errors, run_to_tolerance
-from vmdpotential.methods.choice import fastest_method
-from vmdpotential.methods.pb_errors import ReactionErrors
-from vmdpotential.methods.points import request_at, sum_at
+from vmdpotential.sums import ChargeStatistics, Method, Request, SolventRequest
+from vmdpotential.sums.accuracy import Errors, run_to_tolerance
+from vmdpotential.sums.choice import fastest_method
+from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant, debye_length
 
 T = TypeVar("T")

@@ -11,10 +11,10 @@ from vmdpotential.engines import SOFT_CORE, Engine, PotentialSum
 from vmdpotential.engines.result import Result
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound, coulomb
-from vmdpotential.methods import Plan, Request, direct, ewald
-from vmdpotential.methods.ewald import EWALD_ACCURACY, ewald_sum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
+from vmdpotential.sums import Plan, Request, direct, ewald
+from vmdpotential.sums.ewald import EWALD_ACCURACY, ewald_sum
 
 Floats = NDArray[np.float64]
 

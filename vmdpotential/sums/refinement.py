@@ -12,7 +12,7 @@ import numpy as np
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 
 if TYPE_CHECKING:
-    from vmdpotential.methods import Estimate, Plan
+    from vmdpotential.sums import Estimate, Plan
 
 T = TypeVar("T")
 

@@ -17,12 +17,12 @@ from vmdpotential.engines import SOFT_CORE, Engine, PotentialSum
 from vmdpotential.engines.result import Errors as Errors
 from vmdpotential.engines.result import Result
 from vmdpotential.grid.lattice import Lattice, Points
-from vmdpotential.methods import Method, Plan, Request, slabs
-from vmdpotential.methods.reference import NEGLECTED_WAVES, exact_plan, full_potential
-from vmdpotential.methods.refinement import BY_ERROR, BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
-from vmdpotential.methods.slabs import Sink
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
+from vmdpotential.sums import Method, Plan, Request, slabs
+from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan, full_potential
+from vmdpotential.sums.refinement import BY_ERROR, BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
+from vmdpotential.sums.slabs import Sink
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

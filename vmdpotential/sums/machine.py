@@ -24,9 +24,9 @@ from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.kernels import threads
-from vmdpotential.methods.costs import Size, mesh_sum_seconds
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
+from vmdpotential.sums.costs import Size, mesh_sum_seconds
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from functools import lru_cache
 import numpy as np
 
 from vmdpotential.engines.costs import Costs
-from vmdpotential.methods import Request
 from vmdpotential.splitting.coulomb import optimal_splitting
 from vmdpotential.splitting.gaussian import gaussian_on_mesh
 from vmdpotential.splitting.mesh import SplittingChoice
+from vmdpotential.sums import Request
 
 #: Orders of B-splines, ratios of split radius and mesh spacing, and mesh spacings (A) that are tried.
 ORDERS = (4, 6, 8)

@@ -11,11 +11,11 @@ from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.methods import ChargeStatistics, Plan, Request
-from vmdpotential.methods.accuracy import run_to_tolerance
-from vmdpotential.methods.choice import fastest_method, methods_for
-from vmdpotential.methods.machine import is_worth_waiting
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import ChargeStatistics, Plan, Request
+from vmdpotential.sums.accuracy import run_to_tolerance
+from vmdpotential.sums.choice import fastest_method, methods_for
+from vmdpotential.sums.machine import is_worth_waiting
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from vmdpotential import memory, registry
 from vmdpotential.engines import Engine, with_transforms
 from vmdpotential.errors import TaskError
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, accuracy, check_memory, result_bytes
-from vmdpotential.methods.accuracy import Sample
-from vmdpotential.methods.machine import is_worth_waiting
+from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, accuracy, check_memory, result_bytes
+from vmdpotential.sums.accuracy import Sample
+from vmdpotential.sums.machine import is_worth_waiting
 
 #: For sums that take less than the engine's fixed cost times this, no faster method is searched.
 QUICK_SUM_FACTOR = 2.0
@@ -81,7 +81,7 @@ def fastest_method(methods: Iterable[Method], request: Request, positions: NDArr
     """Return the method with the least estimated time that keeps the tolerance.
 
     If the fastest method does not fit into memory, the fastest one that fits is chosen, unless that would take far
-    longer (:func:`~vmdpotential.methods.machine.is_worth_waiting`). An exact method that takes less than `soon`
+    longer (:func:`~vmdpotential.sums.machine.is_worth_waiting`). An exact method that takes less than `soon`
     times the engine's fixed cost is chosen without considering others.
 
     Returns

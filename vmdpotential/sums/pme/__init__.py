@@ -11,7 +11,7 @@ Gaussian charges (:mod:`vmdpotential.interactions.gaussian`) have a smooth part 
 potential (:mod:`vmdpotential.splitting.screened`) uses the same mesh, without a background.
 
 Radius, mesh and order are the cheapest that keep the error, which is predicted by
-:func:`vmdpotential.splitting.coulomb.optimal_splitting`; the cost is a model (:mod:`vmdpotential.methods.costs`).
+:func:`vmdpotential.splitting.coulomb.optimal_splitting`; the cost is a model (:mod:`vmdpotential.sums.costs`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from vmdpotential.engines.result import Result
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.methods.costs import Size, cheapest_mesh
-from vmdpotential.methods.costs import transform_extents as _transform
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.splitting.coulomb import optimal_splitting
 from vmdpotential.splitting.long_range import LongRange, long_range
 from vmdpotential.splitting.mesh import Mesh, Smooth, SplittingChoice, mesh_around, over_cell
+from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
+from vmdpotential.sums.costs import Size, cheapest_mesh
+from vmdpotential.sums.costs import transform_extents as _transform
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ Choice = tuple[float, float, int, float]
 
 
 class Pme(Method):
-    """The full potential on a mesh; see :class:`vmdpotential.methods.Method`."""
+    """The full potential on a mesh; see :class:`vmdpotential.sums.Method`."""
 
     name = "pme"
     summary = "all atoms and images by a mesh, to the tolerance"

@@ -1,6 +1,6 @@
 """Poisson-Boltzmann: a molecule of low permittivity in a solution of ions, on the lattice of the map.
 
-The equation is solved on two lattices (:mod:`vmdpotential.methods.pb_solution`), whose difference gives an error.
+The equation is solved on two lattices (:mod:`vmdpotential.continuum.solution`), whose difference gives an error.
 Values at points are interpolated between nodes; inside of the molecule the charges' own potential is added as an exact
 sum.
 """
@@ -17,6 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.continuum.equation import KnownSolution, enclosing_lattice
 from vmdpotential.continuum.ions import ion_concentrations, ions_of, is_neutral
+from vmdpotential.continuum.solution import (
+    FREE_COARSE_NODES,
+    NodePotential,
+    TwoLattices,
+    coarse_lattice_around,
+    continuum_of_request,
+)
+from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import SOFT_CORE, Engine, get_engine
 from vmdpotential.engines.inputs import charges_and_positions
@@ -26,7 +34,7 @@ from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
-from vmdpotential.methods import (
+from vmdpotential.sums import (
     ChargeStatistics,
     Estimate,
     Method,
@@ -36,15 +44,7 @@ from vmdpotential.methods import (
     SolventRequest,
     result_bytes,
 )
-from vmdpotential.methods.accuracy import Errors
-from vmdpotential.methods.pb_errors import ReactionErrors
-from vmdpotential.methods.pb_solution import (
-    FREE_COARSE_NODES,
-    NodePotential,
-    TwoLattices,
-    coarse_lattice_around,
-    continuum_of_request,
-)
+from vmdpotential.sums.accuracy import Errors
 from vmdpotential.units import MAX_SALT, coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -106,7 +106,7 @@ class ContinuumResult(HostResult):
 
 @dataclass(frozen=True, eq=False)
 class PbPlan(Plan):
-    """A solution of the equation with every choice made; see :class:`vmdpotential.methods.Plan`."""
+    """A solution of the equation with every choice made; see :class:`vmdpotential.sums.Plan`."""
 
     request: Request
     solution: SolventRequest
@@ -175,7 +175,7 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class PbPointPlan(Plan):
-    """The potential of a molecule in a continuum at points; see :class:`vmdpotential.methods.Plan`."""
+    """The potential of a molecule in a continuum at points; see :class:`vmdpotential.sums.Plan`."""
 
     request: Request
     solution: SolventRequest
@@ -300,7 +300,7 @@ class ContinuumMethod(Method):
 
 
 class PoissonBoltzmann(ContinuumMethod):
-    """The continuum method of our own engines; see :class:`vmdpotential.methods.Method`."""
+    """The continuum method of our own engines; see :class:`vmdpotential.sums.Method`."""
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"

@@ -23,11 +23,11 @@ from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Plan, Request, result_bytes
-from vmdpotential.methods.waves import structure_factors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.long_range import LongRange, LongRangeSplit, long_range
+from vmdpotential.sums import Estimate, Method, Plan, Request, result_bytes
+from vmdpotential.sums.ewald.waves import structure_factors
 
 Floats = NDArray[np.float64]
 
@@ -282,7 +282,7 @@ class EwaldPlan(Plan):
 
 
 class Ewald(Method):
-    """Ewald's sum; see :class:`vmdpotential.methods.Method`."""
+    """Ewald's sum; see :class:`vmdpotential.sums.Method`."""
 
     name = "ewald"
     summary = "all atoms and images by Ewald's sum, exactly; for few points or atoms"

@@ -11,16 +11,16 @@ import numpy as np
 
 from vmdpotential.engines import Engine, PotentialSum
 from vmdpotential.interactions import Bound
-from vmdpotential.methods import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
-from vmdpotential.methods.costs import exponential_count
-from vmdpotential.methods.cutoff import pairwise_estimate
+from vmdpotential.sums import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
+from vmdpotential.sums.costs import exponential_count
+from vmdpotential.sums.cutoff import pairwise_estimate
 
 #: Approximate part of the tolerance that the neglected part of a decaying interaction takes.
 NEGLECTED_PART = 1e-3
 
 
 class Direct(Method):
-    """The sum over all pairs; see :class:`vmdpotential.methods.Method`."""
+    """The sum over all pairs; see :class:`vmdpotential.sums.Method`."""
 
     name = "direct"
     summary = "every atom to every point"

@@ -124,15 +124,15 @@ class Request:
     precision : str
         One of :data:`vmdpotential.engines.PRECISIONS`.
     tolerance : float
-        Greatest relative rms error, as defined by :class:`vmdpotential.methods.accuracy.Errors`.
+        Greatest relative rms error, as defined by :class:`vmdpotential.sums.accuracy.Errors`.
     field : bool
         Whether the field is computed in addition to the potential.
     error : float, e/A
         The rms error of the potential that corresponds to the tolerance
-        (:attr:`vmdpotential.methods.accuracy.Sample.target_rms`); infinite if unknown.
+        (:attr:`vmdpotential.sums.accuracy.Sample.target_rms`); infinite if unknown.
     planes : int or None
         Number of lattice planes across z that are in memory at once, if the map is computed in slabs
-        (:mod:`vmdpotential.methods.slabs`).
+        (:mod:`vmdpotential.sums.slabs`).
     solution : Solution or None
         The solution around the charges, for methods that include it.
     radius : float or None, A
@@ -207,7 +207,7 @@ class Estimate:
 
     def describe(self, engine: str) -> str:
         """Return the time on this machine and the memory, in words."""
-        from vmdpotential.methods.machine import expected_seconds
+        from vmdpotential.sums.machine import expected_seconds
 
         seconds = expected_seconds(self.seconds, registry.get("engine", engine))
         return f"about {seconds:.2g} s, {memory.size(self.bytes)}"

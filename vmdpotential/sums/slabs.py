@@ -17,7 +17,7 @@ from vmdpotential.engines import Floats
 from vmdpotential.engines.result import HostSums, Maps, Result, UnstatedProperties
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods import Plan, Request, interpolated_bytes
+from vmdpotential.sums import Plan, Request, interpolated_bytes
 
 #: The number of planes in a slab is a multiple of this, as are the tiles of every engine and the blocks of files.
 LAYER = 16
