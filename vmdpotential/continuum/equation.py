@@ -150,6 +150,8 @@ class Problem:
     engine : Engine
     near : float
         Spacings within which charges have a closed form on the edges that the surface cuts.
+    lasting : bool
+        Whether other charges follow (:meth:`charge`), so that what does not depend on charges is kept.
 
     Attributes
     ----------
@@ -166,42 +168,57 @@ class Problem:
     """
 
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: NodeSum, engine: Engine,
-                 near: float = CLOSED_FORM_SPACINGS) -> None:
+                 near: float = CLOSED_FORM_SPACINGS, lasting: bool = False) -> None:
         self.continuum, self.lattice, self._engine = continuum, lattice, engine
+        self._total, self._near, self._lasting, self._depth = total, near, lasting, depth
         c = continuum
+        distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
+        self.within = region.inside_nodes(distances, engine)
+        water, self._outside, between = self._around()
+        self.k2 = engine.zeros(lattice.shape, np.float32) if shares is None else shares
+        if c.kappa > 0:
+            factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
+            region.scale_shares(self.k2, self.within, factors.astype(np.float32), engine)
+        self.ions = c.ions if c.kappa > 0 else c.ions[:0]
+        self._distances = distances
+        if not c.gaussian:
+            self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine)
+        self._solver: MultigridSolver | None = None
+        self.charge(c.charges)
+
+    def charge(self, charges: Floats) -> None:
+        """Set the charges (N,), e, of the atoms, and start from a solution of 0."""
+        c, lattice, engine = self.continuum.with_charges(charges), self.lattice, self._engine
+        self.continuum = c
         nx, ny, nz = lattice.shape
         wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
         part = around(c, wide)
         needed = Lattice(wide.origin + [s.start for s in part] * wide.spacing, wide.spacing,
                          tuple(s.stop - s.start for s in part))
         self._phi = engine.zeros(wide.shape, np.float32)
-        self._by_nodes("insert_part", needed.shape, values=total(needed, c.positions, c.charges), out=self._phi,
-                       part=needed.shape, shape=wide.shape, first=[s.start for s in part],
-                       factor=c.constant / c.inside, shift=0.0)
-        distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
-        self.within = region.inside_nodes(distances, engine)
-        water, self._outside, between = self._around()
+        charged = c.charges != 0
+        values = self._total(needed, c.positions[charged], c.charges[charged])
+        self._by_nodes("insert_part", needed.shape, values=values, out=self._phi, part=needed.shape, shape=wide.shape,
+                       first=[s.start for s in part], factor=c.constant / c.inside, shift=0.0)
         flows = NodeFlows(c, lattice, engine)
         if c.gaussian:
-            edges, nodes, sources = smooth.discretised(c, lattice, distances, self._phi, engine)
-            self.edges = tuple(map(engine.array, edges))
+            edges, nodes, sources = smooth.discretised(c, lattice, self._distances, self._phi, engine)
             flows.add_listed(nodes, sources)
+            if self._solver is None:
+                self.edges = tuple(map(engine.array, edges))
         else:
-            self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine)
-            flows.add_jump(distances, self.edges, self._phi, near)
-        flows.add_outer_charges(distances)
+            flows.add_jump(self._distances, self.edges, self._phi, self._near)
+        flows.add_outer_charges(self._distances)
         self.sources = flows.sources()
-        self._distances = None if c.gaussian else distances  # until the flow along the surface is corrected
-        del distances, flows
-        self.k2 = engine.zeros(lattice.shape, np.float32) if shares is None else shares
-        if c.kappa > 0:
-            factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-            region.scale_shares(self.k2, self.within, factors.astype(np.float32), engine)
-        self.ions = c.ions if c.kappa > 0 else c.ions[:0]
+        del flows
+        self._corrected = c.gaussian > 0  # of the flow along a sharp surface
+        if self._corrected and not self._lasting:
+            self._distances = None
         self.unknown = engine.zeros(lattice.shape, np.float32)
-        x, y, z = self.edges
-        self._solver = MultigridSolver(engine, x, y, z, self.k2, self.ions, depth)
-        self.edges = self._solver.edges  # without a copy
+        if self._solver is None:
+            x, y, z = self.edges
+            self._solver = MultigridSolver(engine, x, y, z, self.k2, self.ions, self._depth)
+            self.edges = self._solver.edges  # without a copy
 
     def distances(self) -> Values:
         """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it.
@@ -236,9 +253,12 @@ class Problem:
 
     def correct(self) -> None:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
-        if self._distances is not None:
-            add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self.unknown,
-                            self.sources, self._engine)
+        if self._corrected:
+            return
+        add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self.unknown,
+                        self.sources, self._engine)
+        self._corrected = True
+        if not self._lasting:
             self._distances = None
 
     def solve(self, boundary: Any, tolerance: float = TOLERANCE) -> int:
@@ -253,15 +273,18 @@ class Problem:
         """
         self._launch("set_boundary", len(boundary), values=boundary, within=self.within, charged=self._phi,
                      unknown=self.unknown, shape=self.lattice.shape)
+        assert self._solver is not None
         return self._solver.solve(self.unknown, self.sources, tolerance)
 
     def rest(self) -> None:
         """Free the memory that only solving needs until the next solution."""
-        self._solver.release()
+        if self._solver is not None and not self._lasting:
+            self._solver.release()
 
     def finish(self) -> None:
         """Free the memory that only solving needs, after the last solution."""
-        del self._solver, self.edges, self.k2
+        if not self._lasting:
+            del self._solver, self.edges, self.k2
 
     def energy_of_ions(self, covered: tuple[slice, slice, slice] | None = None) -> Floats:
         """Return the energy of the ions, kT, that half of each charge times its potential does not contain.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -80,6 +80,12 @@ class Continuum:
     def surface(self) -> Surface:
         """The surface of the molecule; the van der Waals surface for a smooth permittivity."""
         return Surface(self.positions, self.radii, 0.0 if self.gaussian else self.probe)
+
+    def with_charges(self, charges: Floats) -> Continuum:
+        """Return the same molecule, with its surface, and other charges (N,), e."""
+        result = replace(self, charges=charges)
+        vars(result)["surface"] = self.surface
+        return result
 
     def mixed(self, free: Scalars) -> Scalars:
         """Return the permittivity where the solvent has a fraction `free` of the space."""

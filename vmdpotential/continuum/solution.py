@@ -8,7 +8,7 @@ boundary values. The difference of both solutions gives an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
@@ -112,6 +112,9 @@ DECAYED = 14.0
 #: Pairs of points and charges below which the charges' own potential is summed exactly.
 PAIRS = 1_000_000_000
 
+#: Number of charges up to which their own potential at nodes is summed directly, without a choice of the method.
+FEW = 32
+
 #: Distance, A, between the nodes on the faces of the coarse lattice at which the far field is summed.
 #: Without ions that shield the molecule from its errors, the second one.
 SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
@@ -144,6 +147,8 @@ class TwoLattices:
         The exact sum of q / r at the nodes of a lattice.
     before : (Known, Known), optional
         The solutions on both lattices of another frame, from which these start.
+    lasting : bool
+        Whether the same molecule follows with other charges; see :func:`solve_charge_sets`.
 
     Attributes
     ----------
@@ -157,19 +162,30 @@ class TwoLattices:
         When the solution does not converge.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: NodeSum,
-                 before: tuple[KnownSolution, KnownSolution] | None = None) -> None:
-        self.continuum, self.engine = continuum, engine
-        with engine.room(0):  # everything is on one GPU
-            self._solve(lattice, total, before)
+    fine: Problem
 
-    def _solve(self, lattice: Lattice, total: NodeSum, before: tuple[KnownSolution, KnownSolution] | None) -> None:
-        continuum, engine = self.continuum, self.engine
-        fine, first, depth = enclosing_lattice(lattice)
+    def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: NodeSum,
+                 before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False) -> None:
+        self.continuum, self.engine = continuum, engine
+        self._total, self._lasting = total, lasting
+        fine, first, self._depth = enclosing_lattice(lattice)
+        self._fine_lattice = fine
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         margin, (low, high) = float(continuum.radii.max(initial=0.0)), coordinate_bounds(continuum.positions)
         wide, levels, self.ratio = coarse_lattice_around(fine, low - margin, high + margin)
-        self.far = Problem(continuum, wide, levels, total, engine, COARSE_CLOSED_FORM_SPACINGS)
+        with engine.room(0):  # everything is on one GPU
+            self.far = Problem(continuum, wide, levels, total, engine, COARSE_CLOSED_FORM_SPACINGS, lasting)
+            self._solve(before)
+
+    def charge(self, charges: Floats) -> None:
+        """Solve for other charges (N,), e, of the same molecule, as from the start."""
+        self.continuum = self.continuum.with_charges(charges)
+        with self.engine.room(0, self.fine.unknown):
+            self.far.charge(charges)
+            self._solve(None, again=True)
+
+    def _solve(self, before: tuple[KnownSolution, KnownSolution] | None, again: bool = False) -> None:
+        continuum, engine, fine, wide = self.continuum, self.engine, self._fine_lattice, self.far.lattice
         exposed = _exposed(continuum)
         apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
         if continuum.membrane is not None:
@@ -197,7 +213,10 @@ class TwoLattices:
             self._unsettled = float(np.sqrt(change / size)) if size > 0 else 0.0
             self.far.solve(edge, START)
         self.far.rest()
-        self.fine = Problem(continuum, fine, depth, total, engine)
+        if again:
+            self.fine.charge(continuum.charges)
+        else:
+            self.fine = Problem(continuum, fine, self._depth, self._total, engine, lasting=self._lasting)
         self.fine.begin(self.far, self.ratio)
         if before is not None:
             self.fine.start(before[0])
@@ -403,6 +422,40 @@ class TwoLattices:
         steps = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)]) * STEP
         values = self._far_field((points + steps[:, None]).reshape(-1, 3)).reshape(7, -1)
         return values[0], ((values[4:] - values[1:4]) / (2 * STEP)).T
+
+
+def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
+                      charge_sets: Iterable[Floats]) -> Iterator[TwoLattices]:
+    """Solve the equation for one molecule with one set of charges after another.
+
+    The surface, the permittivity, the ions and the levels of multigrid are made once. Each solution is that of
+    :class:`TwoLattices` with the same charges, and has to be used before the next, which takes its place.
+
+    Parameters
+    ----------
+    continuum : Continuum
+        Its charges are ignored.
+    lattice : Lattice
+    engine : Engine
+    charge_sets : iterable of (N,) float64, e
+
+    Yields
+    ------
+    TwoLattices
+
+    Raises
+    ------
+    TaskError
+        When a solution does not converge.
+    """
+    solved: TwoLattices | None = None
+    total = NodePotential(engine.name)
+    for charges in charge_sets:
+        if solved is None:
+            solved = TwoLattices(continuum.with_charges(charges), lattice, engine, total, lasting=True)
+        else:
+            solved.charge(charges)
+        yield solved
 
 
 def continuum_of_request(solution: SolventRequest, positions: Floats, charges: Floats) -> Continuum:
@@ -612,6 +665,9 @@ class NodePotential:
         if not np.array_equal(charges, self._charges):
             self._charges, self._measured = charges.copy(), {}
         spacing = tuple(lattice.spacing.tolist())
+        direct: Method = registry.get("method", "direct")
+        if len(charges) <= FEW:
+            return direct.plan(request, engine).run(positions, charges).values()
         if spacing in self._measured:
             name, error = self._measured[spacing]
             known: Method = registry.get("method", name)
@@ -625,7 +681,6 @@ class NodePotential:
         except MemoryPlanError:
             raise
         except TaskError:  # rounding near charges is more than the tolerance of a potential that is small far away
-            direct: Method = registry.get("method", "direct")
             return direct.plan(request, engine).run(positions, charges).values()
         self._measured[spacing] = method.name, asked.error if plan.error is None else plan.error
         return result.values()

@@ -1,0 +1,54 @@
+"""One molecule with many sets of charges: the equation is made once, and every solution is that of its charges alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import charges_at
+
+from vmdpotential.continuum import equation
+from vmdpotential.continuum.molecule import Continuum, Membrane
+from vmdpotential.engines import get_engine
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.methods.pb_solution import NodePotential, TwoLattices, solve_charge_sets
+from vmdpotential.units import coulomb_constant, debye_length
+
+PLACES = np.array([[0.0, 0.3, 0.1], [1.4, -0.6, 0.7], [-1.9, 1.2, -0.4], [3.1, 0.5, 0.2]])
+
+
+def balls(**changes):
+    """Return four overlapping balls in water with salt."""
+    atoms = charges_at(PLACES, np.ones(len(PLACES)))
+    result = Continuum(atoms.positions, atoms.known_charges, np.array([1.7, 1.5, 1.9, 1.4]),
+                       coulomb_constant("kT/e", 300.0), 4.0, 78.5, 1.4, 2.0, 1 / debye_length(0.1, 300.0, 78.5),
+                       np.zeros((0, 2)))
+    return replace(result, **changes)
+
+
+@pytest.mark.parametrize("changes", [
+    {}, {"kappa": 0.0}, {"gaussian": 0.9}, {"membrane": Membrane(-6.0, 6.0, 2.0)},
+    {"ions": np.array([[1.0, 0.5], [-1.0, 0.5]])}], ids=["salt", "no salt", "smooth", "membrane", "full"])
+def test_solutions_are_those_of_single_charge_sets(changes, monkeypatch):
+    continuum, engine = balls(**changes), get_engine("cpu")
+    lattice = Lattice.around(continuum.positions, 0.9, 4.0)
+    sets = [np.array(charges) for charges in ([1.0, 0, 0, 0], [0, -0.5, 0.8, 0], [0.0, 0, 0, 0], [0.4, 0.3, 0.2, 0.1])]
+    alone = [TwoLattices(continuum.with_charges(charges), lattice, engine, NodePotential("cpu")) for charges in sets]
+    made, solver = [], equation.MultigridSolver
+    monkeypatch.setattr(equation, "MultigridSolver", lambda *given: made.append(0) or solver(*given))
+    count = 0
+    for single, solved in zip(alone, solve_charge_sets(continuum, lattice, engine, sets), strict=True):
+        assert np.array_equal(solved.reaction, single.reaction)
+        assert np.array_equal(solved.values(), single.values())
+        assert solved.reaction_errors().of_energy() == single.reaction_errors().of_energy()
+        count += 1
+    assert (count, len(made)) == (4, 2)  # one equation for each of both lattices, whatever the number of sets
+
+
+def test_reaction_potentials_are_reciprocal():
+    """The potential of a at b is that of b at a; the lattice keeps this to its error."""
+    continuum, engine = balls(), get_engine("cpu")
+    lattice = Lattice.around(continuum.positions, 0.5, 4.0)
+    potentials = np.array([solved.reaction.copy()
+                           for solved in solve_charge_sets(continuum, lattice, engine, np.eye(len(PLACES)))])
+    assert potentials == pytest.approx(potentials.T, rel=0.01)
+    assert (potentials < 0).all()
