@@ -1,4 +1,4 @@
-"""One molecule with many sets of charges: the equation is made once, and every solution is that of its charges alone."""
+"""One molecule with many sets of charges: the equation is made once, and each solution is that of its charges."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from vmdpotential.continuum import equation
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.methods.pb_solution import NodePotential, TwoLattices, solve_charge_sets
+from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
 from vmdpotential.units import coulomb_constant, debye_length
 
 PLACES = np.array([[0.0, 0.3, 0.1], [1.4, -0.6, 0.7], [-1.9, 1.2, -0.4], [3.1, 0.5, 0.2]])
