@@ -8,9 +8,9 @@ from helpers import charges_at
 
 from vmdpotential.continuum import equation
 from vmdpotential.continuum.molecule import Continuum, Membrane
+from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
 from vmdpotential.units import coulomb_constant, debye_length
 
 PLACES = np.array([[0.0, 0.3, 0.1], [1.4, -0.6, 0.7], [-1.9, 1.2, -0.4], [3.1, 0.5, 0.2]])
