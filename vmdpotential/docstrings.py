@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
-from vmdpotential.errors import spell_parameters
-
 if TYPE_CHECKING:
     from vmdpotential.parameters import Parameter
 
@@ -43,7 +41,7 @@ def _type(parameter: Parameter, choices: bool) -> str:
 
 
 def _described(parameter: Parameter) -> str:
-    text = spell_parameters(parameter.option.help)
+    text = parameter.option.help
     end = "" if text.endswith("...") and not parameter.option.aliases else "."
     if parameter.option.aliases:
         text += f"; also as {' or '.join(parameter.option.aliases)}"

@@ -326,3 +326,18 @@ def test_an_error_does_not_continue_a_progress_line(monkeypatch):
     terminal("sum", 1.0)
     terminal.close()
     assert stream.text.count("\n") == 2
+
+
+def test_help_has_no_placeholders():
+    """Messages have them, ``{spacing}``, which an interface replaces; help is the same everywhere."""
+    placeholder = re.compile(r"\{[a-z_]+( [^{}]*)?\}")
+    assert not [(name, p.name) for name in registry.available("command")
+                for p in registry.get("command", name).parameters if placeholder.search(p.option.help)]
+
+
+def test_an_unknown_command_is_named_as_a_shell_has_it(capsys):
+    assert cli.main(["surfce", "a.pdb"]) == 2
+    line = capsys.readouterr().err
+    assert "command surfce" in line
+    assert "'surface'" in line
+    assert "command=" not in line

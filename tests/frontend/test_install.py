@@ -57,6 +57,11 @@ def test_nothing_is_done_without_consent(home, viewer, uninstall, capsys):
     assert contents(home) == before
 
 
+def test_a_preview_of_the_pages_script_shows_the_command(home, capsys):
+    assert main(["install", "page"]) == 0
+    assert capsys.readouterr().out.endswith("vmdpotential install page --yes\n")
+
+
 @pytest.mark.parametrize("viewer", ["vmd", "pymol"])
 @pytest.mark.parametrize("original", ORIGINALS)
 def test_startup_file_is_extended_once_and_restored_to_the_byte(home, viewer, original):
@@ -167,6 +172,7 @@ def test_chimerax_is_told_what_to_type(home):
     lines = command(viewer="chimerax", yes=True).lines
     folder = home / ".chimerax-bundles" / "vmdpotential"
     assert f'    devel install "{folder}"' in lines
+    assert any('pip install "vmdpotential[all]' in line for line in lines)  # as the tutorial has it
     assert (folder / "pyproject.toml").read_bytes() == (ROOT / "plugins/chimerax/pyproject.toml").read_bytes()
     assert (folder / "src" / "__init__.py").is_file()
     assert "toolshed uninstall ChimeraX-VMDPotential" in command(viewer="chimerax", uninstall=True, yes=True).lines[-1]

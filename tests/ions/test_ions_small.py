@@ -1,5 +1,6 @@
 """Ions in small systems whose answer is plain, or can be found by trying all."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from scipy import constants
 import vmdpotential
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, NoRoomError
+from vmdpotential.frontend.cli import main
 from vmdpotential.ions import ewald_pair, place_ions, potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
@@ -222,3 +224,13 @@ def test_a_pure_water_box_takes_salt(tmp_path):
     placement = place_ions(structure, concentration=0.5)
     assert [(s.name, n) for s, n in placement.counts.added] == [("SOD", 7), ("CLA", 7)]
     assert placement.ions[0].solute_distance is None
+
+
+def test_a_dry_structure_lacks_water_before_it_lacks_charges(tmp_path, capsys):
+    """The remedy is to solvate it; with charges it would have no room for ions either."""
+    path = tmp_path / "dry.pdb"
+    path.write_text("ATOM      1  CA  ALA A   1       0.000   0.000   0.000  1.00  0.00           C\n")
+    assert main(["ionize", str(path), "--dry-run", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert "waters" in error["text"]
+    assert "solvate" in error["hint"]

@@ -86,8 +86,8 @@ class SolventOptions:
     """Options of the continuum in which electrostatic energies are also computed."""
 
     solvent: Annotated[str, Option(
-        "also compute the electrostatic energy in a continuum of water and salt, 0.15 M unless {set} (pb, the "
-        "Poisson-Boltzmann equation), with the desolvation of both selections", choices=("none", "pb"),
+        "also compute the electrostatic energy in a continuum of water with 0.15 M of salt (pb, the Poisson-Boltzmann "
+        "equation), with the desolvation of both selections", choices=("none", "pb"),
         heading="medium")] = "none"
     radii: Annotated[str, Option(
         "atomic radii in the continuum: auto for those of the file, or a named set",

@@ -17,6 +17,7 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
 from vmdpotential.io.files.text import format_suffix
 from vmdpotential.ions import IonOptions, PlacedIon, Placement, place_replicas
+from vmdpotential.ions.edit import water_sites
 from vmdpotential.ions.report import distance_summary, least_distances, radial_distributions, replica_lines
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
@@ -126,7 +127,9 @@ def ionize(
         warn_unused(("cation", "anion", "neutralize", "salt", "count", "count_existing"), "{ions} gives all numbers")
     elif not options.concentration:
         warn_unused(("count", "count_existing"), "no {concentration} of salt is added")
-    system, charge_report = source.charged()
+    solvated = source.read()
+    water_sites(solvated)  # raises an error before one of the charges that a dry structure lacks as well
+    system, charge_report = source.with_charges(solvated)
     check_formats(system, names[0])
     system = with_ion_parameters(system, parameters, names[0])
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}

@@ -320,20 +320,20 @@ class OnSurface(Result):
         if not np.isfinite(self.values).all():
             yield f"{100 * (1 - self.inside):.2g} % of the area is outside of the map"
         unit = self.grid.unit
-        if self.within is not None:
-            row, count = self.within, len(self.found)
-            yield (f"{count} closed cavit{'ies' if count > 1 else 'y'}, a part of {'their' if count > 1 else 'its'} own"
-                   f"{'' if shape.cavities else ' that is not drawn'}: {row.area:.1f} A^2, mean {row.mean:.4g}, "
-                   f"{row.low:.4g} to {row.high:.4g} {unit}".rstrip())
-        for number, cavity in enumerate(self.found[:_PRINTED], 1):
-            place = ", ".join(f"{x:.1f}" for x in cavity.centre)
-            yield (f"{_part_name(number)} at ({place}), next to {', '.join(cavity.lining)}: {cavity.area:.1f} A^2, "
-                   f"mean {cavity.mean:.4g} {unit}".rstrip())
         means = np.array([row.mean for row in self.tables[0]])
         order = np.argsort(means)
         order = order[np.isfinite(means[order])]
         for word, atoms in (("lowest", order[:_PRINTED]), ("highest", order[::-1][:_PRINTED])):
             yield f"{word}: " + ", ".join(f"{names[n]} {means[n]:.4g}" for n in atoms)
+        if self.within is not None:
+            row, count = self.within, len(self.found)
+            yield (f"{count} closed cavit{'ies' if count > 1 else 'y'} inside, not included above"
+                   f"{'' if shape.cavities else ' and not drawn'}: {row.area:.1f} A^2, mean {row.mean:.4g}, "
+                   f"{row.low:.4g} to {row.high:.4g} {unit}".rstrip())
+        for number, cavity in enumerate(self.found[:_PRINTED], 1):
+            place = ", ".join(f"{x:.1f}" for x in cavity.centre)
+            yield (f"{_part_name(number)} at ({place}), next to {', '.join(cavity.lining)}: {cavity.area:.1f} A^2, "
+                   f"mean {cavity.mean:.4g} {unit}".rstrip())
         yield from self._of_patches()
         yield f"{self.seconds:.2f} s"
 

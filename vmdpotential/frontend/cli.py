@@ -42,7 +42,10 @@ def run(arguments: Sequence[str]) -> None:
     """
     first = next(iter(arguments), "")
     if first and not first.startswith("-"):
-        registry.get("command", first)  # for an unknown name, its error suggests a similar one
+        try:
+            registry.get("command", first)
+        except UsageError as error:  # which suggests a similar name
+            raise UsageError("", f"the command {first} {error.text}", "see 'vmdpotential --help'") from None
     try:
         parser = build_parser(arguments)
         known, unknown = parser.parse_known_args(join_negative_values(arguments))

@@ -51,12 +51,11 @@ def install(
     if not uninstall and target.exists() and not plugin.contains_plugin(target):
         raise UsageError("folder", f"{target} contains other files", "choose another folder")
     lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
-    again = shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else [])])
     if not yes:
         if not uninstall or plugin.contains_plugin(target) or (old is not None and startup.has_block(old)):
-            lines.append(f"nothing has been done; to do it: {again}{' --uninstall' if uninstall else ''} --yes")
+            lines.append(f"nothing has been done; to do it: {_command(viewer, folder, uninstall)}")
     elif not uninstall:
-        lines.append(f"to undo this: {again} --uninstall --yes")
+        lines.append(f"to undo this: {_command(viewer, folder, uninstall=True)}")
     return Installation(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
                         steps=lines)
 
@@ -82,6 +81,12 @@ class Installation(Result):
         yield from self.steps
 
 
+def _command(viewer: str, folder: Path | None, uninstall: bool) -> str:
+    """Return the shell command that installs or removes a plugin."""
+    return shlex.join(["vmdpotential", "install", viewer, *(["--folder", str(folder)] if folder is not None else []),
+                       *(["--uninstall"] if uninstall else []), "--yes"])
+
+
 def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
     """Download 3Dmol.js into the folder that the page searches, or remove it."""
     target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
@@ -95,7 +100,7 @@ def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
     elif yes:
         page_script.download(target)
     else:
-        lines.append(f"nothing has been done; add {'--uninstall ' if uninstall else ''}--yes")
+        lines.append(f"nothing has been done; to do it: {_command('page', folder, uninstall)}")
     return Installation(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None,
                         steps=lines)
 

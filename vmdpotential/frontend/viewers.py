@@ -132,7 +132,7 @@ def _pymol(where: Path | None) -> ViewerInstallation:
     after = ["start PyMOL and type: help potential_map"]
     if find_spec("pymol") is None:
         after.insert(0, "PyMOL's Python needs the package too; in PyMOL, print(sys.executable) names that Python: "
-                        f"PYTHON -m pip install {shlex.quote(pip_requirement('prepare'))}")
+                        f"PYTHON -m pip install {shlex.quote(pip_requirement('all'))}")
     source = _source("pymol")
     return ViewerInstallation("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
                   startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
@@ -142,7 +142,7 @@ def _chimerax(where: Path | None) -> ViewerInstallation:
     folder = (where or Path.home() / ".chimerax-bundles") / "vmdpotential"
     source = _source("chimerax")
     quoted = f'"{folder}"'
-    package = pip_requirement("prepare")
+    package = pip_requirement("all")
     chimerax = shutil.which("chimerax") or shutil.which("ChimeraX")
     after = [
         "ChimeraX installs bundles itself; type on its command line, and restart it:",

@@ -167,7 +167,8 @@ def water_sites(structure: Structure) -> tuple[Integers, Integers]:
     where = structure.where
     oxygen = np.flatnonzero(is_water(structure) & is_oxygen(structure))
     if not len(oxygen):
-        raise InputError(f"{where}: has no waters that ions could replace", "solvate the structure first")
+        raise InputError(f"{where}: has no waters that ions could replace",
+                         "solvate the structure first, for example by VMD's solvate, gmx solvate or tleap")
     starts = structure.residue_starts
     residue = np.searchsorted(starts, oxygen, side="right") - 1
     shared = np.flatnonzero(np.diff(residue) == 0)

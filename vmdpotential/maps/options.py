@@ -100,8 +100,8 @@ class MediumOptions(CheckedOptions):
     """Medium of the charges, described by the options of commands or, in Python, by a `medium`."""
 
     screened: Annotated[float | None, Option(
-        "concentration of a 1:1 salt in the water that surrounds the charges, for the medium screened, or for the "
-        "method pb; 0.15 unless given in both. Without {medium}, it implies screened",
+        "concentration of a 1:1 salt in the water that surrounds the charges, in the medium screened or by the method "
+        "pb (0.15 unless given); if neither is chosen, it implies screened",
         unit="M", low=0, high=MAX_SALT, metavar="SALT",
         aliases=("ionic_strength",), heading="main options")] = None
     temperature: Annotated[float, Option(

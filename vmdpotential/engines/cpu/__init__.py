@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vmdpotential.engines import Engine
+from vmdpotential.errors import count_of
 from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class CpuEngine(Engine):
         from vmdpotential.kernels import threads
         from vmdpotential.kernels.launch import describe_vectors
 
-        return f"{threads.count()} threads, {describe_vectors()}"
+        return f"{count_of(threads.count(), 'thread')}, {describe_vectors()}"
 
     def prepare(self, work: PotentialSum) -> Prepared:
         """Return a sum at nodes or points, prepared to run, see :mod:`vmdpotential.engines`."""
