@@ -24,7 +24,7 @@ from vmdpotential.errors import VmdpotentialError
 from vmdpotential.io import read_topology
 from vmdpotential.plugins.web.content import ion_content
 
-from . import kinds
+from . import kills, kinds
 from .mutations import mutated
 from .seeds import seeds, system
 
@@ -34,8 +34,8 @@ PLAN, ROOM = 60_000_000, 400_000_000
 LIFE = 2_000
 SECONDS = 10  # of this process' own, so that a busy machine is no hang
 #: How often each reader comes: MDAnalysis' are slow.
-WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".top": 0.1, ".tpr": 0.1, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5, ".prm": 0.5,
-           ".str": 0.5, ".par": 0.2}
+WEIGHTS = {".mol2": 0.05, ".itp": 0.05, ".top": 0.1, ".tpr": 0.1, ".dcd": 0.3, ".xtc": 0.5, ".trr": 0.5, ".h5md": 0.1,
+           ".prm": 0.5, ".str": 0.5, ".par": 0.2}
 
 
 class Hang(BaseException):
@@ -48,7 +48,8 @@ class Cases:
     def __init__(self, seed: int, folder: Path, only: str = "") -> None:
         self.seed, self.folder = seed, folder
         result = seeds()
-        result |= kinds.more_seeds(result)
+        for kind, files in kinds.more_seeds(result).items():
+            result.setdefault(kind, []).extend(files)
         self.seeds = [(kind, suffix, data) for kind, files in result.items() for suffix, data in files
                       if only in ("", kind)]
         self.weights = [WEIGHTS.get(suffix, 1.0) for _, suffix, _ in self.seeds]
@@ -187,7 +188,13 @@ def main() -> int:
     parser.add_argument("--kind", default="", help="files of one kind alone, such as 'bare structure'")
     parser.add_argument("--only", type=int, help="one index, in this process")
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "vmdpotential-fuzz")
+    parser.add_argument("--kills", type=int, help="end this many commands by a signal instead; see fuzz.kills")
     given = parser.parse_args()
+    begin = time.monotonic()
+    if given.kills is not None:
+        violations = kills.run(given.seed, given.kills, given.only)
+        print(f"{given.kills} kills, seed {given.seed}, {time.monotonic() - begin:.0f} s: {violations} violations")
+        return int(violations > 0)
     os.environ["VMDPOTENTIAL_MEMORY"] = str(PLAN)
     logging.getLogger("vmdpotential").addHandler(logging.NullHandler())  # of several models and the like
     if given.only is not None:
@@ -197,7 +204,6 @@ def main() -> int:
             print(kind, path.name, path.stat().st_size, "bytes")
             print(cases.check(given.only) or "sound")
         return 0
-    begin = time.monotonic()
     violations = run(given.seed, given.count, given.keep, given.kind)
     print(f"{given.count} files, seed {given.seed}, {time.monotonic() - begin:.0f} s: {violations} violations")
     return int(violations > 0)

@@ -26,6 +26,8 @@ from vmdpotential.io import open_map, read_structure, read_topology, write_map, 
 from vmdpotential.io.files.cellfile import read_cell
 from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.io.files.points import read_points
+from vmdpotential.io.structures import symmetry
+from vmdpotential.io.structures.amber_coordinates import read_velocities
 from vmdpotential.io.topologies import charmm, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
@@ -39,7 +41,7 @@ from vmdpotential.preparation.charged import charge_structure
 from vmdpotential.preparation.components import find_component
 from vmdpotential.preparation.prepare import prepare_structure
 
-from .seeds import ITP, MOL2, NAMES, grid, system
+from .seeds import ITP, MOL2, NAMES, grid, netcdf, system
 from .seeds import frames as written_frames
 
 Seeds = list[tuple[str, bytes]]
@@ -84,6 +86,16 @@ LIGAND = "# O2, A and kcal/mol\nO1 -0.605 0 0 3.02 0.097\nO2 0.605 0 0 3.02 0.09
 POINTS = "x,y,z,name\n1.0,2.0,3.0,a\n# comment\n4 5 6 b\n"
 CHARGES = "residue,atom,charge\nALA,N,-0.47 # comment\nALA CA 0.07\n"
 COLUMNS = (*batch.FIRST_COLUMNS, *batch.LAST_COLUMNS)
+DATA = Path(__file__).parents[1] / "data"
+REMARK_350 = """REMARK 350 BIOMOLECULE: 1
+REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, W
+REMARK 350   BIOMT1   1  1.000000  0.000000  0.000000        0.00000
+REMARK 350   BIOMT2   1  0.000000  1.000000  0.000000        0.00000
+REMARK 350   BIOMT3   1  0.000000  0.000000  1.000000        0.00000
+REMARK 350   BIOMT1   2 -1.000000  0.000000  0.000000       30.00000
+REMARK 350   BIOMT2   2  0.000000 -1.000000  0.000000       30.00000
+REMARK 350   BIOMT3   2  0.000000  0.000000  1.000000        0.00000
+"""
 TABLE = ",".join(COLUMNS) + "\n" + ",".join(["a.pdb", *["1"] * (len(COLUMNS) - 1)]) + "\n"
 
 
@@ -183,6 +195,21 @@ def _ion_parameters(path: Path) -> None:
     assert all(np.isfinite(values).all() for values in ion_parameters._of_amber(path).values())
 
 
+def _copies(path: Path) -> None:
+    """Build the assembly that a file lists, or the cell of a crystal where it lists none."""
+    structure = read_structure(path)
+    data = path.read_bytes()
+    listed = b"assembly" in data or b"REMARK 350" in data
+    made = (symmetry.assembly(structure, path, "1") if listed else symmetry.crystal(structure)).of_structure(structure)
+    assert len(made)
+    assert np.isfinite(made.positions).all()
+
+
+def _velocities(path: Path) -> None:
+    velocities = read_velocities(path, len(NAMES))
+    assert velocities is None or np.isfinite(velocities).all()
+
+
 def _block(path: Path) -> None:
     """Go on after a run that was stopped: damaged blocks are computed again."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -258,7 +285,7 @@ READ: dict[str, Callable[[Path], None]] = {
     "trajectory": _trajectory, "parameters": _parameters, "force field": _force_field, "system": _system,
     "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
-    "wave function": _wave_function, "ligand": _ligand,
+    "wave function": _wave_function, "ligand": _ligand, "copies": _copies, "velocities": _velocities,
 }
 if importlib.util.find_spec("zarr"):
     READ |= {f"zarr {name.replace('/', ' ')}": functools.partial(_zarr, name) for name in zarr_files()}
@@ -276,7 +303,10 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
     seeds: dict[str, Seeds] = {
         "trajectory": [(suffix, frames[suffix]) for suffix in (".dcd", ".xtc", ".trr") if suffix in frames],
         "charges": [(".mol2", MOL2.encode()), (".itp", ITP.encode()), (".xml", FORCE_FIELD.encode()),
-                    (".csv", CHARGES.encode())],
+                    (".csv", CHARGES.encode()),
+                    *((".sdf", (DATA / f"acetate_{name}.sdf").read_bytes()) for name in ("other_title", "v3000"))],
+        "copies": _with_assemblies(known["structure"][0][1]),
+        "velocities": [(".rst7", _moving(frames[".rst7"])), (".ncrst", netcdf(system().positions, moving=True))],
         "groups": [(".ndx", NDX.encode())], "cell": [(".xsc", XSC.encode()), (".conf", NAMD.encode())],
         "points": [(".csv", POINTS.encode())],
         "ligand": [(".txt", LIGAND.encode())],
@@ -289,6 +319,8 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
     }
     if importlib.util.find_spec("MDAnalysis"):
         seeds["trajectory"] += [*twice, *written_frames((".ncdf",))]
+        if importlib.util.find_spec("h5py"):
+            seeds["trajectory"].append((".h5md", _written(_write_h5md, "seed.h5md")))
     if importlib.util.find_spec("parmed"):
         seeds["parameters"] = [(".prm", PARAMETERS.encode()), (".str", STREAM.encode()), (".par", PARAMETERS.encode())]
     if importlib.util.find_spec("openmm"):
@@ -306,11 +338,54 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
     if importlib.util.find_spec("zarr"):
         for name, data in zarr_files().items():
             seeds[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
+    seeds["structure"] = [(".molden", (DATA / "ecp_core.molden").read_bytes()), (".cube", _cube())]
     if importlib.util.find_spec("iodata"):
         examples = resources.files("iodata.test.data")
         seeds["wave function"] = [(Path(name).suffix, (examples / name).read_bytes()) for name in (
             "h2o_sto3g.fchk", "h2o_sto3g.wfn", "lih_cation_rohf.wfx", "h_donly_cart_cfour.molden", "h2_sto3g.mkl")]
     return seeds
+
+
+def _with_assemblies(pdb: bytes) -> Seeds:
+    """Return a structure that lists an assembly of two copies, as PDB and mmCIF, and one of a crystal."""
+    import gemmi
+
+    listed = REMARK_350.encode() + pdb
+    structure = gemmi.read_pdb_string(listed.decode())
+    structure.setup_entities()
+    return [(".pdb", listed), (".cif", structure.make_mmcif_document().as_string().encode()), (".pdb", pdb)]
+
+
+def _write_h5md(path: Path) -> None:
+    """Write two frames as H5MD (P. de Buyl, P. H. Colberg, F. Hoefling, Comput. Phys. Commun. 185 (2014) 1546)."""
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_group("h5md").attrs["version"] = [1, 1]
+        atoms = file.create_group("particles/trajectory")
+        atoms.create_group("box").attrs.update(dimension=3, boundary=["periodic"] * 3)
+        for name, values in (("position", np.stack([system().positions] * 2)),
+                             ("box/edges", np.stack([20.0 * np.eye(3)] * 2))):
+            element = atoms.create_group(name)
+            element["step"], element["time"], element["value"] = [0, 1], [0.0, 1.0], values.astype(np.float32)
+            element["value"].attrs["unit"] = "Angstrom"
+            element["time"].attrs["unit"] = "ps"
+
+
+def _moving(restart: bytes) -> bytes:
+    """Return a restart with velocities, which are between its positions and its box."""
+    *lines, box = restart.splitlines(keepends=True)
+    return b"".join([*lines, *lines[2:], box])
+
+
+def _cube() -> bytes:
+    """Return a map with two nuclei as a cube file."""
+    head = _written(lambda path: write_map(grid(), path), "seed.cube").splitlines(keepends=True)
+    atoms = [b"    8    8.000000    0.000000    0.000000    0.000000\n",
+             b"    1    1.000000    1.800000    0.000000    0.000000\n"]
+    count = int(head[2].split()[0])
+    head[2] = b"%5d" % len(atoms) + head[2][5:]
+    return b"".join([*head[:6], *atoms, *head[6 + count :]])
 
 
 def _bare_structures() -> Seeds:

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import write_map, write_structure
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -106,23 +107,23 @@ def rst7() -> str:
     return "\n".join(["a small system", f"{len(NAMES):6d}", *lines, box]) + "\n"
 
 
-def netcdf(frames: int) -> bytes:
-    """Return an Amber restart (0 frames) or trajectory."""
+def netcdf(positions: NDArray[np.float64], lengths: float = 20.0, moving: bool = False) -> bytes:
+    """Return positions (N, 3) as an Amber restart, with velocities or not, or (frames, N, 3) as a trajectory."""
     from scipy.io import netcdf_file
 
-    positions = system().positions
     buffer = io.BytesIO()
     with netcdf_file(buffer, "w") as file:
-        file.Conventions = b"AMBER" if frames else b"AMBERRESTART"
-        for name, size in (("frame", None), ("atom", len(positions)), ("spatial", 3)):
+        framed = positions.ndim == 3
+        file.Conventions = b"AMBER" if framed else b"AMBERRESTART"
+        for name, size in (("frame", None), ("atom", positions.shape[-2]), ("spatial", 3)):
             file.createDimension(name, size)
-        first = ("frame",) if frames else ()
-        for name, of, value in (("coordinates", ("atom", "spatial"), positions), ("cell_lengths", ("spatial",), 20.0),
-                                ("cell_angles", ("spatial",), 90.0)):
-            variable = file.createVariable(name, "f4" if frames else "f8", (*first, *of))
-            if frames:
-                for n in range(frames):
-                    variable[n] = value
+        for name, of, value in (("coordinates", ("atom", "spatial"), positions),
+                                ("cell_lengths", ("spatial",), lengths), ("cell_angles", ("spatial",), 90.0),
+                                *[("velocities", ("atom", "spatial"), positions)] * moving):
+            variable = file.createVariable(name, "f4" if framed else "f8", (*("frame",) * framed, *of))
+            if framed:
+                for number, frame in enumerate(positions):
+                    variable[number] = frame if name == "coordinates" else value
             else:
                 variable[:] = value
         file.flush()
@@ -227,7 +228,8 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
         swapped[start:stop] = plain[start:stop]
     swapped[212:214] = b"\x11\x11"
     result["map"].append((".mrc", bytes(swapped)))
-    result["frame"] += [(".rst7", rst7().encode()), (".nc", netcdf(2)), (".ncrst", netcdf(0)), (".pdb", pdb)]
+    result["frame"] += [(".rst7", rst7().encode()), (".pdb", pdb)]
+    result["frame"] += [(".nc", netcdf(np.stack([system().positions] * 2))), (".ncrst", netcdf(system().positions))]
     row = ",".join(["SOD", "1", "", "0", "1", "1.5", "2.5", "3.5"][: len(PlacedIon.COLUMNS)])
     table = ",".join(PlacedIon.COLUMNS) + "\n" + row + "," * (len(PlacedIon.COLUMNS) - row.count(",") - 1) + "\n"
     result["ions"].append((".csv", table.encode() * 1))

@@ -1,5 +1,6 @@
-"""A run of the harness of a fixed size."""
+"""Runs of the harness of a fixed size."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,3 +16,12 @@ def test_damaged_files_are_read_or_refused(count, tmp_path):
                           cwd=Path(__file__).parents[1], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count} files" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork, which Windows lacks")
+def test_killed_commands_leave_nothing_half_written():
+    done = subprocess.run([sys.executable, "-m", "fuzz", "--kills", "4", "--seed", "2"],
+                          cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 kills" in done.stdout

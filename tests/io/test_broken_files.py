@@ -19,6 +19,7 @@ from vmdpotential import read_map, read_structure
 from vmdpotential.errors import InputError, MemoryPlanError, one_line
 from vmdpotential.io import read_topology
 from vmdpotential.io.files.numbers import parse_real, parse_reals, parse_whole, residue_number
+from vmdpotential.io.structures.amber_coordinates import read_velocities
 from vmdpotential.io.trajectories.frames import Trajectory
 
 # ---- text that is unusual ------------------------------------------------------------------------------
@@ -362,6 +363,14 @@ def test_coordinates_of_amber_that_are_none(tmp_path):
         refused(tmp_path / "cut.nc")
 
 
+def test_netcdf_records_by_another_name_are_no_atoms(tmp_path):
+    """Coordinates of three dimensions, of which the first is not named frame, were read as those of one frame."""
+    path = tmp_path / "a.nc"
+    path.write_bytes(SEEDS[".nc"].replace(b"frame", b"frama"))
+    with pytest.raises(InputError, match=r"a\.nc"):
+        list(Trajectory(path, 11))
+
+
 def test_a_netcdf_trajectory_without_atoms_in_its_records(tmp_path):
     path, data = tmp_path / "a.nc", SEEDS[".nc"]
     size = data.index(b"atom") + 4
@@ -411,3 +420,11 @@ def test_a_large_file_is_refused_with_its_bytes(tmp_path, monkeypatch):
     path = tmp_path / "a.mrc"
     path.write_bytes(struct.pack("<3i", 100, 100, 100) + MRC[12:1024] + bytes(4_000_000 + len(MRC) - 1024 - 96))
     refused(path, "4 MB are free", MemoryPlanError)
+
+
+def test_velocities_beyond_the_range_of_numbers_are_ignored_with_one_warning(tmp_path, caplog):
+    text, *_ = seeds.rst7().partition("  20.0000000  21")
+    body = text.splitlines(keepends=True)[2:]
+    (tmp_path / "a.rst7").write_text(text + "".join(body).replace(body[0][:12], "      1.e308", 1))
+    assert read_velocities(tmp_path / "a.rst7", 11) is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

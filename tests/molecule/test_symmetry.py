@@ -1,18 +1,21 @@
 """Copies by symmetry: the cell of a crystal and assemblies, in every command."""
 
 import json
+import re
 from dataclasses import replace
 
 import gemmi
 import numpy as np
 import pytest
 from deposited import ALONG_Y, ASSEMBLY, crystal_file
+from fuzz.kinds import REMARK_350
+from fuzz.seeds import system
 from helpers import shell
 from structure_files import MDA
 
 from vmdpotential import registry
 from vmdpotential.commands.options import Source, TrajectoryOptions
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.io.structures import symmetry
 from vmdpotential.molecule.cell import Cell
@@ -56,6 +59,18 @@ def test_assemblies(tmp_path):
     with pytest.raises(UsageError) as caught:
         symmetry.assembly(structure, path, "7")
     assert caught.value.parameter == "assembly"
+
+
+@pytest.mark.parametrize("change", [
+    lambda text: re.sub("(?m)^REMARK 350   BIOMT.*\n", "", text),  # no operators
+    lambda text: text.replace("1  1.000000", "1  3.000000", 1),  # no rotation
+    lambda text: text.replace("30.00000", "1e200   ", 1)])
+def test_operators_that_are_none_are_refused(change, tmp_path):
+    path = tmp_path / "two.pdb"
+    write_structure(system(), path)
+    path.write_text(change(REMARK_350 + path.read_text()))
+    with pytest.raises(InputError, match=path.name):
+        symmetry.assembly(read_structure(path), path, "1")
 
 
 def test_commands_of_a_structure_take_assemblies_and_cells():

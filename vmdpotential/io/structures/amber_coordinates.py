@@ -166,6 +166,12 @@ def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[Netcdf
         if "coordinates" not in variables:
             raise InputError(f"{path}: is NetCDF without the variable 'coordinates', so it is not a file of Amber")
         framed = variables["coordinates"].dimensions[:1] == ("frame",)  # unlike in a restart
+        shapes = {name: variables[name].shape[variables[name].dimensions[:1] == ("frame",):]
+                  for name in ("coordinates", "cell_lengths", "cell_angles") if name in variables}
+        for name, shape in shapes.items():
+            if shape[-1:] != (3,) or len(shape) != 1 + (name == "coordinates"):
+                raise InputError(f"{path}: its variable {name!r} is not three numbers for each "
+                                 f"{'atom' if name == 'coordinates' else 'frame'}; the file is damaged")
         follows = not {"AMBER", "AMBERRESTART"}.isdisjoint(re.split("[ ,]+", _text(file, "Conventions")))
         length = _length(path, _text(variables["coordinates"], "units"), follows, length_unit)
         in_ps = _time(path, _text(variables["time"], "units"), follows) if "time" in variables else None
@@ -174,7 +180,8 @@ def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[Netcdf
             values = variables["coordinates"].data[frame] if framed else variables["coordinates"].data
             scale = length * float(getattr(variables["coordinates"], "scale_factor", 1.0))
             values = np.array(values, np.float32 if values.dtype.itemsize == 4 else np.float64)
-            values *= values.dtype.type(scale)
+            with np.errstate(over="ignore"):  # readers check what they get
+                values *= values.dtype.type(scale)
             cell = None
             if "cell_lengths" in variables and "cell_angles" in variables:
                 sizes, angles = (_copied(variables[name], frame) * float(getattr(
@@ -280,14 +287,15 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
     """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None if it has none."""
     path = buffered_stream(path)
     try:
-        if first_bytes(path, 3) == b"CDF":
-            with _variables(path) as (_, variables):
-                velocities = variables.get("velocities")
-                result = None if velocities is None else (
-                    _copied(velocities, 0) * float(getattr(velocities, "scale_factor", 1.0)))
-                del velocities
-        else:
-            result = _ascii_velocities(path, count)
+        with np.errstate(over="ignore"):  # which is checked below
+            if first_bytes(path, 3) == b"CDF":
+                with _variables(path) as (_, variables):
+                    velocities = variables.get("velocities")
+                    result = None if velocities is None else (
+                        _copied(velocities, 0) * float(getattr(velocities, "scale_factor", 1.0)))
+                    del velocities
+            else:
+                result = _ascii_velocities(path, count)
         velocities = None if result is None else result.reshape(count, 3)
         if velocities is not None:
             _check_finite(velocities, path)

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 #: An atom closer to its own copy than this distance, A, is on a symmetry axis, and only one copy is kept.
 _SAME = 0.5
 
+#: Operators of assemblies are rotations within this, written with few digits, and translations below this, A.
+_NOT_TURNED, _FARTHEST = 0.01, 1e6
+
 
 @dataclass(frozen=True)
 class SymmetryCopies:
@@ -68,10 +71,11 @@ class SymmetryCopies:
             for former_atoms, former in zip(rows, positions, strict=True):
                 _, shared, shared_before = np.intersect1d(
                     atoms, former_atoms, assume_unique=True, return_indices=True)
-                distance = copied[shared] - former[shared_before]
-                if self.cell is not None:
-                    distance = self.cell.minimum_image(distance)
-                keep[shared[(distance**2).sum(1) < _SAME**2]] = False
+                with np.errstate(over="ignore", invalid="ignore"):  # atoms may be anywhere
+                    distance = copied[shared] - former[shared_before]
+                    if self.cell is not None:
+                        distance = self.cell.minimum_image(distance)
+                    keep[shared[(distance**2).sum(1) < _SAME**2]] = False
             rows.append(atoms[keep])
             positions.append(copied[keep])
         duplicates = sum(map(len, self.rows)) - sum(map(len, rows))
@@ -144,7 +148,7 @@ def assembly(structure: Structure, path: Path, name: str) -> SymmetryCopies:
     UsageError
         When the file lists other assemblies but not this one; the message lists them.
     InputError
-        When the file lists no assemblies, or cannot be read.
+        When the file lists no assemblies, or none of this one's operators, or cannot be read.
     """
     import gemmi
 
@@ -158,12 +162,12 @@ def assembly(structure: Structure, path: Path, name: str) -> SymmetryCopies:
         except (RuntimeError, ValueError) as error:
             reason = shorten_text(str(error).splitlines()[0], 120)
             raise InputError(f"{path}: its assemblies cannot be read ({reason})") from None
-    if not len(file.assemblies):
+    if not (len(file) and len(file.assemblies)):
         raise InputError(f"{path}: lists no assemblies", "leave {assembly} out")
     match = next((listed for listed in file.assemblies if listed.name == name), None)
     if match is None:
-        raise UsageError("assembly",
-                         f"the file lists {', '.join(listed.name for listed in file.assemblies)}", value=name)
+        names = ", ".join(listed.name for listed in file.assemblies)
+        raise UsageError("assembly", f"{path.name} lists {shorten_text(names, 100)}", value=name)
     file.setup_entities()
     rows: list[Integers] = []
     operators: list[Any] = []
@@ -171,9 +175,14 @@ def assembly(structure: Structure, path: Path, name: str) -> SymmetryCopies:
         atoms = np.flatnonzero(_rows(structure, file, list(generator.chains), list(generator.subchains)))
         operators += [operator.transform for operator in generator.operators]
         rows += [atoms] * len(generator.operators)
-    return SymmetryCopies(tuple(rows), np.array([operator.mat.tolist() for operator in operators]).reshape(-1, 3, 3),
-                  np.array([operator.vec.tolist() for operator in operators]).reshape(-1, 3), None).without_duplicates(
-                      structure)
+    rotations = np.array([operator.mat.tolist() for operator in operators]).reshape(-1, 3, 3)
+    shifts = np.array([operator.vec.tolist() for operator in operators]).reshape(-1, 3)
+    lengths_kept = np.clip(rotations, -2, 2) @ np.clip(rotations, -2, 2).transpose(0, 2, 1)
+    if not (len(operators) and np.allclose(lengths_kept, np.eye(3), atol=_NOT_TURNED)
+            and (abs(shifts) < _FARTHEST).all()):
+        raise InputError(f"{path}: the operators of assembly {shorten_text(name, 20)} are missing, or are no rotations "
+                         "and translations", "choose another {assembly}, or copy the file again")
+    return SymmetryCopies(tuple(rows), rotations, shifts, None).without_duplicates(structure)
 
 
 def _rows(structure: Structure, file: Any, chains: Sequence[str], subchains: Sequence[str]) -> NDArray[np.bool_]:
