@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,10 @@ def enclosing_lattice(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], 
 LATTICE_FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
 
 
+#: Nodes along an axis: the position of the first one and their spacing, A, and their number.
+Axis = tuple[float, float, int]
+
+
 class CubicInterpolation:
     """The cubic polynomial along an axis through the four nodes around each point.
 
@@ -102,6 +107,21 @@ class CubicInterpolation:
         call_kernel(KERNELS["sum_four_rows"], 0, len(self.first), values=np.ascontiguousarray(values, np.float64),
              weights=np.ascontiguousarray(self.weights), first=self.first, out=result, columns=values.shape[1])
         return result
+
+
+@lru_cache(maxsize=24)
+def _between(coarse: Axis, fine: Axis, kinks: tuple[float, ...]) -> CubicInterpolation:
+    """Return the interpolation from the nodes along an axis of a lattice to those of another one, kept for frames."""
+    nodes, points = (origin + spacing * np.arange(float(count)) for origin, spacing, count in (coarse, fine))
+    return CubicInterpolation(nodes, points, kinks)
+
+
+@lru_cache(maxsize=24)
+def thinned_axis(count: int, step: int) -> tuple[Floats, CubicInterpolation]:
+    """Return every `step`-th of so many nodes and the last one, and the interpolation from these to all."""
+    every = np.arange(float(count))
+    chosen = np.unique(np.append(every[::step], every[-1]))
+    return chosen, CubicInterpolation(chosen, every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,9 +329,7 @@ class Problem:
 
     def start(self, known: KnownSolution) -> bool:
         """Start from the solution for a similar molecule, if its lattice is the same; return whether it is."""
-        fine, coarse = self.lattice, known.lattice
-        if fine.shape != coarse.shape or not (np.array_equal(fine.origin, coarse.origin)
-                                              and np.array_equal(fine.spacing, coarse.spacing)):
+        if not self.lattice.same_nodes(known.lattice):
             return False
         self.unknown = self._copied(known)
         return True
@@ -407,9 +425,10 @@ class Problem:
         """Return the potential at the nodes of the faces of a finer lattice, by cubic polynomials along the axes."""
         membrane = self.continuum.membrane
         kinks = () if membrane is None else (membrane.low, membrane.high)
-        nodes, points = ([grid.origin[d] + grid.spacing[d] * np.arange(grid.shape[d]) for d in range(3)]
-                         for grid in (self.lattice, finer))
-        axes = [CubicInterpolation(nodes[d], points[d], kinks if d == 2 else ()) for d in range(3)]
+        coarse_axes, finer_axes = ([(float(grid.origin[d]), float(grid.spacing[d]), grid.shape[d]) for d in range(3)]
+                                   for grid in (self.lattice, finer))
+        axes = [_between(coarse, fine, kinks if d == 2 else ())
+                for d, (coarse, fine) in enumerate(zip(coarse_axes, finer_axes, strict=True))]
         count, finer_count = (sum(2 * grid.size // n for n in grid.shape) for grid in (self.lattice, finer))
         planes, result = self._engine.empty(count, np.float64), self._engine.empty(finer_count, np.float64)
         self._launch("sum_face_planes", count, unknown=self.unknown, within=self.within, charged=self._phi, out=planes,

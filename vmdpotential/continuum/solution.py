@@ -21,11 +21,11 @@ from vmdpotential.continuum import layers
 from vmdpotential.continuum.equation import (
     KERNELS,
     LATTICE_FACES,
-    CubicInterpolation,
     KnownSolution,
     Problem,
     Values,
     enclosing_lattice,
+    thinned_axis,
 )
 from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.ions import ionic_strength_of, ions_of
@@ -39,7 +39,7 @@ from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.kernels.launch import call_kernel
-from vmdpotential.sums import ChargeStatistics, Method, Request, SolventRequest
+from vmdpotential.sums import ChargeStatistics, Method, Plan, Request, SolventRequest
 from vmdpotential.sums.accuracy import Errors, run_to_tolerance
 from vmdpotential.sums.choice import fastest_method
 from vmdpotential.sums.points import request_at, sum_at
@@ -600,13 +600,12 @@ class FaceNodes:
 
     def __init__(self, lattice: Lattice, apart: Floats) -> None:
         steps = np.maximum(1, apart / lattice.spacing).astype(int)
-        places = [np.arange(float(n)) for n in lattice.shape]
-        chosen = [np.unique(np.append(each[::step], each[-1])) for each, step in zip(places, steps, strict=True)]
-        grids = [np.stack(np.meshgrid(*(places[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
+        chosen, self._axes = zip(*(thinned_axis(*axis) for axis in zip(lattice.shape, steps.tolist(), strict=True)),
+                                 strict=True)
+        grids = [np.stack(np.meshgrid(*(chosen[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
                           -1).reshape(-1, 3) for axis, end in LATTICE_FACES]
         self.points = lattice.points(np.concatenate(grids))
         self._ends = np.cumsum([len(each) for each in grids])[:-1]
-        self._axes = [CubicInterpolation(a, b) for a, b in zip(chosen, places, strict=True)]
         self._counts = [len(each) for each in chosen]
 
     def interpolated(self, values: Floats) -> Floats:
@@ -644,7 +643,8 @@ class NodePotential:
     """The sum of q / r at the nodes of lattices, by the fastest method, which is chosen once for each spacing.
 
     The errors are measured at the first lattice of a spacing. They are those of the same charges in another frame too,
-    on a lattice that is shifted or a few nodes larger.
+    on a lattice that is shifted or a few nodes larger. The last plan of a spacing is kept with its transforms, for
+    frames on the same lattice.
 
     Parameters
     ----------
@@ -654,7 +654,8 @@ class NodePotential:
     def __init__(self, engine: str) -> None:
         self._engine = engine
         self._charges = np.zeros(0)
-        self._measured: dict[tuple[float, ...], tuple[str, float]] = {}
+        self._measured: dict[tuple[float, ...], tuple[str, float, float]] = {}
+        self._plans: dict[tuple[float, ...], tuple[Lattice, Plan]] = {}
 
     def __call__(self, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
         """Return the potential at the nodes, e/A, of positions (N, 3), A, and charges (N,), e."""
@@ -663,15 +664,13 @@ class NodePotential:
         engine = get_engine(self._engine)
         request = Request(lattice, None, COULOMB.bind(), ChargeStatistics.of(positions, charges), tolerance=TOLERANCE)
         if not np.array_equal(charges, self._charges):
-            self._charges, self._measured = charges.copy(), {}
+            self._charges, self._measured, self._plans = charges.copy(), {}, {}
         spacing = tuple(lattice.spacing.tolist())
         direct: Method = registry.get("method", "direct")
         if len(charges) <= FEW:
             return direct.plan(request, engine).run(positions, charges).values()
         if spacing in self._measured:
-            name, error = self._measured[spacing]
-            known: Method = registry.get("method", name)
-            return known.plan(request.with_error(error), engine).run(positions, charges).values()
+            return self._plan(spacing, request, positions, engine).run(positions, charges).values()
         methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
         method, asked, exact = fastest_method((each for each in methods if each.superposes and not each.algorithms),
                                               request,
@@ -682,8 +681,22 @@ class NodePotential:
             raise
         except TaskError:  # rounding near charges is more than the tolerance of a potential that is small far away
             return direct.plan(request, engine).run(positions, charges).values()
-        self._measured[spacing] = method.name, asked.error if plan.error is None else plan.error
+        error = asked.error if plan.error is None else plan.error
+        self._measured[spacing] = method.name, error, request.charges.volume
         return result.values()
+
+    def _plan(self, spacing: tuple[float, ...], request: Request, positions: Floats, engine: Engine) -> Plan:
+        """Return the plan for a frame by the method that was chosen for the spacing; no other frame changes it."""
+        name, error, volume = self._measured[spacing]
+        method: Method = registry.get("method", name)
+        lattice, request = request.lattice, request.with_error(error)
+        if lattice.size > KEPT or not lattice.box.holds(positions):
+            return method.plan(request, engine)
+        kept = self._plans.get(spacing)
+        if kept is None or not kept[0].same_nodes(lattice):
+            charges = replace(request.charges, box=lattice.box, volume=volume)
+            kept = self._plans[spacing] = lattice, method.plan(replace(request, charges=charges), engine)
+        return kept[1]
 
 
 def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -174,6 +174,11 @@ class Lattice:
         nx, ny, nz = self.shape
         return nx * ny * nz
 
+    def same_nodes(self, other: Lattice) -> bool:
+        """Return whether another lattice has exactly the same nodes."""
+        return self.shape == other.shape and np.array_equal(self.origin, other.origin) and np.array_equal(
+            self.spacing, other.spacing)
+
     @property
     def last(self) -> Floats:
         """(3,) position of the last node, A."""
