@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential import registry
-from vmdpotential.engines import get_engine
+from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files.points import as_points
 from vmdpotential.maps import bind_interaction, check_tolerance, choose_cell
 from vmdpotential.maps.interaction import medium_of_sum
-from vmdpotential.maps.options import DEFAULT_TOLERANCE, Boundary, Engine, MethodOptions, Spacing, Tolerance, Unit
+from vmdpotential.maps.options import (
+    DEFAULT_TOLERANCE,
+    Boundary,
+    Engine,
+    MethodOptions,
+    Spacing,
+    Tolerance,
+    Unit,
+    named_method,
+)
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.molecule.conversions import StructureLike
@@ -98,18 +106,19 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     >>> vp.potential_at(structure, structure.positions[:3] + 1.0, atoms="protein", screened=0.15).shape
     (3,)
     """
+    from vmdpotential.continuum.solver import in_solution
     from vmdpotential.sums.points import request_at, sum_at
 
     chosen = change_options(PointOptions, options, keywords)
     structure, (atoms,) = with_charges(structure, chosen.atoms)
     chosen = replace(chosen, atoms=atoms)
     medium = medium_of_sum(chosen)
-    if chosen.method != "auto" and "points" not in registry.get("method", chosen.method).targets:
+    if (named := named_method(chosen.method)) is not None and "points" not in named.targets:
         raise UsageError("method", "this method only computes maps, not values at points", "use {method auto}",
                          value=chosen.method)
     tolerance = check_tolerance(DEFAULT_TOLERANCE if chosen.tolerance is None else chosen.tolerance)
     places, shape = as_points(points)
-    cell = choose_cell(structure, chosen.summation if chosen.named_method else "auto", chosen.boundary)
+    cell = choose_cell(structure, "auto" if (solver := chosen.solver) is None else solver.name, chosen.boundary)
     structure, sources, _ = in_continuum(structure, chosen.atoms, medium)
     charges = structure.known_charges
     positions, charges = structure.positions[sources], charges[sources]
@@ -117,14 +126,14 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         return np.zeros(shape)
     request = request_at(places, positions, charges, cell, bind_interaction(chosen, cell), tolerance=tolerance)
     engine, constant = get_engine(chosen.engine), medium.constant(chosen.unit)
-    if chosen.named_method is None:
+    if solver is None:
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
         return constant * sum_at(request, positions, charges, engine, method)[1].values().reshape(shape)
 
     def attempt(spacing: float) -> Attempt[NDArray[np.float64]]:
         solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
-        _, result, errors = sum_at(replace(request, solution=solution), positions, charges, engine, chosen.summation)
-        return Attempt(constant * result.values().reshape(shape), 0.0 if errors is None else errors.largest)
+        _, result = solver.solve(in_solution(request, solution), positions, charges, with_transforms(engine))
+        return Attempt(constant * result.values().reshape(shape), result.errors.largest if result.errors else 0.0)
 
     return attempt(chosen.spacing).result if chosen.tolerance is None else refine_to_tolerance(
         tolerance, chosen.spacing, attempt, BY_SPACING)

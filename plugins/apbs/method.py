@@ -1,4 +1,4 @@
-"""The method ``apbs``: a molecule of low permittivity in a solution of ions, by the Poisson-Boltzmann equation.
+"""The solver ``apbs``: a molecule of low permittivity in a solution of ions, by the Poisson-Boltzmann equation.
 
 APBS (E. Jurrus et al., Protein Sci. 27, 2018, 112; N. A. Baker et al., PNAS 98, 2001, 10037) solves it by multigrid on
 lattices of 32 n + 1 nodes along each axis. The points of a map are nodes of a fine lattice, so that nothing is
@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.ions import ions_of
-from vmdpotential.continuum.pb import ContinuumMethod
+from vmdpotential.continuum.solver import ContinuumSolver, SolverRequest
 from vmdpotential.engines import Engine
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
-from vmdpotential.sums import Estimate, Plan, Refusal, Request, SolventRequest, result_bytes
+from vmdpotential.sums import Estimate, Plan, Refusal, result_bytes
 from vmdpotential.units import coulomb_constant
 
 from . import program
@@ -44,8 +44,7 @@ COARSE, BEYOND = 1.7, 20.0
 class PbPlan(Plan):
     """The plan of a solution by APBS; see :class:`vmdpotential.sums.Plan`."""
 
-    request: Request
-    solution: SolventRequest
+    request: SolverRequest
     fine: Lattice
     first: tuple[int, int, int]
     estimate: Estimate
@@ -65,7 +64,7 @@ class PbPlan(Plan):
         """
         self.refuse_parts(target)
         centres, sources = charges_and_positions(positions, charges)
-        solution = self.solution
+        solution = self.request.solution
         result = program.solve(_input(self, centres), _atoms(centres, sources / solution.charge, solution.radii),
                                self.fine.shape, self.estimate.seconds)
         a, b, c = self.first
@@ -79,17 +78,15 @@ class PbPlan(Plan):
         return (f"apbs, {nodes} nodes; about {self.estimate.seconds:.2g} s, {memory.size(self.estimate.bytes)}")
 
 
-class PoissonBoltzmann(ContinuumMethod):
-    """The continuum method of APBS; see :class:`vmdpotential.sums.Method`."""
+class PoissonBoltzmann(ContinuumSolver):
+    """The solver of APBS; see :class:`vmdpotential.continuum.solver.ContinuumSolver`."""
 
     name = "apbs"
     field = False
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions, by APBS"
 
-    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+    def estimate(self, request: SolverRequest, engine: Engine) -> Estimate | Refusal:
         """Return the estimated time and memory, or a refusal."""
-        if (refusal := self.unsuitable(request)) is not None:
-            return refusal
         if not program.is_installed():
             return Refusal("needs the program APBS", install_command("apbs"), BackendError)
         if request.planes is not None:
@@ -100,7 +97,7 @@ class PoissonBoltzmann(ContinuumMethod):
             return self._too_large(request)
         return Estimate(0.5 + SECONDS * nodes + ATOM * request.charges.count, taken)
 
-    def plan(self, request: Request, engine: Engine) -> PbPlan:
+    def plan(self, request: SolverRequest, engine: Engine) -> PbPlan:
         """Return the plan of a solution.
 
         Raises
@@ -113,11 +110,10 @@ class PoissonBoltzmann(ContinuumMethod):
             When APBS is not installed.
         """
         estimate = self.require(request, engine)
-        assert request.solution is not None
         fine, first = enclosing(request.lattice)
-        return PbPlan(request, request.solution, fine, first, estimate, engine.name)
+        return PbPlan(request, fine, first, estimate, engine.name)
 
-    def _too_large(self, request: Request) -> Refusal:
+    def _too_large(self, request: SolverRequest) -> Refusal:
         """Return the refusal of a lattice that does not fit into memory, with a spacing that would."""
         lattice, room = request.lattice, memory.limit()
         nodes = int(np.prod(enclosing(lattice)[0].shape))
@@ -148,7 +144,7 @@ def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:
 
 def _input(plan: PbPlan, positions: Floats) -> str:
     """Return the text of APBS's input file."""
-    solvent, fine = plan.solution, plan.fine
+    solvent, fine = plan.request.solution, plan.fine
     values, radius = solvent.values, float(solvent.radii.max(initial=0.0))
     low, high = coordinate_bounds(positions) if len(positions) else (fine.origin, fine.last)
     middle = (low + high) / 2
@@ -179,4 +175,4 @@ def _atoms(positions: Floats, charges: Floats, radii: Floats) -> str:
                    for n, (x, y, z, q, r) in enumerate(rows, 1))
 
 
-METHOD = PoissonBoltzmann()
+SOLVER = PoissonBoltzmann()

@@ -11,6 +11,7 @@ from structure_files import TOOLS
 from vmdpotential import progress, registry
 from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.map import command as map_
+from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.compare import same_lattice
 from vmdpotential.grid.lattice import Lattice
@@ -20,10 +21,9 @@ from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import SumOptions, potential_map
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
-from vmdpotential.sums import SolventRequest
 from vmdpotential.units import coulomb_constant, debye_length
 
-if "apbs" not in registry.available("method"):
+if "apbs" not in registry.available("solver"):
     pytest.skip("vmdpotential was installed before it had the plugin apbs", allow_module_level=True)
 
 #: Dielectric constants, and A, of Born's ion.
@@ -172,10 +172,11 @@ def test_all_parameters_reach_the_program():
     from vmdpotential.plugins.apbs import method
 
     values = {"salt": 0.1, "divalent": 0.02, "ion_radius": 3.5, "inside": 4.0, "probe": 1.6, "nonlinear": 1}
-    quantities = method.METHOD.quantities
+    quantities = method.SOLVER.quantities
     assert [quantity.name for quantity in quantities] == list(values)
     lattice = Lattice([0, 0, 0], [0.5, 0.5, 0.5], (65, 65, 65))
-    plan = SimpleNamespace(fine=lattice, solution=SolventRequest(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0))
+    solution = SolventRequest(values, np.array([1.5]), "", 70.0, 310.0, "kT/e", 1.0)
+    plan = SimpleNamespace(fine=lattice, request=SimpleNamespace(solution=solution))
     words = [" ".join(line.split()) for line in method._input(plan, np.zeros((1, 3))).splitlines()]
     for line in ("npbe", "pdie 4.000000", "sdie 70.000000", "srad 1.600000", "temp 310.000000",
                  "ion charge 1 conc 0.100000000 radius 3.500000", "ion charge 2 conc 0.020000000 radius 3.500000",

@@ -20,13 +20,14 @@ from vmdpotential.continuum.jump import NodeFlows
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.solution import continuum_of_request, equivalent_charges
+from vmdpotential.continuum.solver import SolventRequest, SolverRequest
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
-from vmdpotential.sums import ChargeStatistics, Request, SolventRequest
+from vmdpotential.sums import ChargeStatistics
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
@@ -271,7 +272,7 @@ def test_full_equation_in_front_of_a_charged_plane(solution):
     from scipy.integrate import solve_ivp
 
     given = {name: float(value) for name, _, value in (item.partition("=") for item in solution.split(","))}
-    values = registry.get("method", "pb").parameters({**given, "nonlinear": 1})
+    values = registry.get("solver", "pb").parameters({**given, "nonlinear": 1})
     solvent = SolventRequest(values, np.ones(1), "", WATER, 298.15, "kT/e", 1.0)
     continuum = continuum_of_request(solvent, PLACE[None], np.ones(1))
     shares = continuum.ions
@@ -421,7 +422,7 @@ def test_refusals(monkeypatch):
 
 
 def test_closed_form_of_verify(engine):
-    error, limit = registry.get("method", "pb").closed_form(engine)
+    error, limit = registry.get("solver", "pb").closed_form(engine)
     assert error < limit
 
 
@@ -452,13 +453,12 @@ def test_protein_against_apbs(spacing):
 def test_atoms_count_in_the_memory_of_a_map(monkeypatch):
     """A molecule of many atoms on a coarse grid is refused by name, as its surface does not fit."""
     ion = replace(charges_at([PLACE], [1.0]), radii=[RADIUS])
-    few, many = (Request(Lattice((-8, -8, -8), 1.0, (17, 17, 17)), None, COULOMB.bind(),
-                         replace(ChargeStatistics.of(ion.positions, ion.charges), count=count),
-                         solution=SolventRequest(registry.get("method", "pb").parameters({}), np.array([RADIUS]), "",
-                                                 WATER,
-                                           298.15, "kT/e", 1.0)) for count in (1, 1_000_000))
+    solver, engine = registry.get("solver", "pb"), get_engine("cpu")
+    solution = SolventRequest(solver.parameters({}), np.array([RADIUS]), "", WATER, 298.15, "kT/e", 1.0)
+    few, many = (SolverRequest(Lattice((-8, -8, -8), 1.0, (17, 17, 17)), None, COULOMB.bind(),
+                               replace(ChargeStatistics.of(ion.positions, ion.charges), count=count),
+                               solution=solution) for count in (1, 1_000_000))
     monkeypatch.setattr("vmdpotential.memory.limit", lambda: 500_000_000)
-    method, engine = registry.get("method", "pb"), get_engine("cpu")
-    assert method.estimate(few, engine).bytes < 500_000_000
+    assert solver.estimate(few, engine).bytes < 500_000_000
     with pytest.raises(MemoryPlanError):
-        method.require(many, engine)
+        solver.require(many, engine)

@@ -8,12 +8,12 @@ import pytest
 from helpers import charges_at, slow
 
 from vmdpotential import read_structure
-from vmdpotential.continuum.pb import METHOD
+from vmdpotential.continuum.pb import SOLVER
 from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request
+from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.radii import atomic_radii
-from vmdpotential.sums import SolventRequest
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER = 78.5
@@ -41,7 +41,7 @@ def molecules():
 
 
 def solved(structure, lattice, **parameters):
-    values = {quantity.name: quantity.default for quantity in METHOD.quantities} | parameters
+    values = {quantity.name: quantity.default for quantity in SOLVER.quantities} | parameters
     radii = atomic_radii(structure, np.ones(len(structure), bool), "auto")[0]
     solution = SolventRequest(values, radii, "", WATER, 298.15, "kT/e", float(lattice.spacing[0]))
     return TwoLattices(continuum_of_request(solution, structure.positions, structure.known_charges), lattice,

@@ -4,6 +4,7 @@ import ast
 import inspect
 import itertools
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from helpers import water
 import vmdpotential
 from vmdpotential import engines, registry
 from vmdpotential.continuum import pb
+from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
 from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
@@ -53,7 +55,9 @@ IMPLEMENTATIONS = {
     FrameSum: [BlockMean, FrameMean, Moments, FrameRows, TotalOverFrames, density.NodeSums],
 }
 
-METHODS = sorted({*registry.available("method"), *itertools.chain(*historical.METHODS.values()), "apbs"})
+METHODS = [*(("method", name) for name in sorted({*registry.available("method"),
+                                                  *itertools.chain(*historical.METHODS.values())})),
+           *(("solver", name) for name in registry.available("solver"))]
 
 
 def members(declaration):
@@ -90,22 +94,27 @@ def test_implementation_has_what_is_declared(declaration, kind):
         assert [each.default for each in theirs[: len(ours)]] == [each.default for each in ours], name
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_method_plans_what_it_declares(name):
+@pytest.mark.parametrize(("kind", "name"), METHODS)
+def test_method_plans_what_it_declares(kind, name):
     """Each target that a method declares gives a plan, or a refusal, and each plan has all that is declared."""
-    method, engine, structure = registry.get("method", name), get_engine("cpu"), water(12)
-    assert isinstance(method, Method)
+    method, engine, structure = registry.get(kind, name), get_engine("cpu"), water(12)
+    assert isinstance(method, Method if kind == "method" else ContinuumSolver)
     assert {"name", "summary"} <= attributes(type(method))
     assert set(method.targets) <= {"grid", "points"}
     for boundary in method.boundaries:
         cell = structure.cell if boundary == "periodic" else None
         lattice = vmdpotential.Lattice(structure.positions.min(0), np.ones(3), (9, 10, 11))
-        bound = registry.get("interaction", method.interaction).bind()
+        own = method.interaction if kind == "method" else method.interactions[0]
+        bound = registry.get("interaction", own).bind()
         charges = ChargeStatistics.of(structure.positions, structure.charges, cell)
         for target in method.targets:
             where = lattice if target == "grid" else Points(structure.positions[:20])
-            request = Request(where, cell, bound.truncated(8.0) if method.cutoff and bound.cutoff is None else bound,
-                              charges, error=1e-3)
+            request = Request(where, cell, bound, charges, error=1e-3)
+            if kind == "solver":
+                request = in_solution(request, SolventRequest(method.parameters({}), np.ones(len(structure)), "", 78.5,
+                                                              298.15, "kT/e", 1.0))
+            elif method.cutoff and bound.cutoff is None:
+                request = replace(request, interaction=bound.truncated(8.0))
             answer = method.refusal(request) or method.estimate(request, engine)
             assert isinstance(answer, Estimate | Refusal)
             if isinstance(answer, Refusal):

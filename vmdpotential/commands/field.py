@@ -147,14 +147,14 @@ def field(
     sites.check()
     trajectory.check()
     output.check()
-    if options.named_method is None:
+    if options.solver is None:
         warn_unused(("spacing",), "only a continuum has a grid; add {method pb}")
     if sites.points is not None:
         warn_unused(("exclude",), "it needs atoms, not points")
     atoms, report, frames = source.with_frames_of(trajectory)
     places = sites.places(atoms)
     left_out = options.left_out(places)
-    tolerance = options.tolerance or (None if options.named_method else DEFAULT_FIELD_TOLERANCE)
+    tolerance = options.tolerance or (None if options.solver else DEFAULT_FIELD_TOLERANCE)
     execution = execution.with_block_folder(path)
     with progress.clock() as clock:
         field_series = field_at(

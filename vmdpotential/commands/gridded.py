@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import registry
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import middle_plane
 from vmdpotential.molecule.structure import Structure
@@ -57,11 +56,11 @@ _COARSE = 0.2
 
 
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
-    """Yield a line on the error of a map: if it is known, and always for methods that are not sums over charges."""
+    """Yield a line on the error of a map: if it is known, and always in a continuum."""
     from vmdpotential.sums.accuracy import COMPARED_NODES, Errors
 
     source = grid.provenance
-    if not registry.get("method", source.method).superposes:
+    if source.continuum:
         yield "error: not estimated by this method" if source.error is None else (
             f"error, from two grids{where}: {source.error:.1e} of the potential outside the molecule, "
             f"{source.error_away:.1e} at its surface" + ("; a finer grid is needed" if max(

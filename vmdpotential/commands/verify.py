@@ -22,7 +22,7 @@ def verify(
         choices=lambda: ("all", *registry.available("engine")))] = "all",
     method: Annotated[str, Option(
         "method to check, with its interaction; all checks every method and everything else",
-        choices=lambda: ("all", *registry.available("method")))] = "all",
+        choices=lambda: ("all", *registry.available("method"), *registry.available("solver")))] = "all",
     thorough: Annotated[bool, Option(
         "check every method in every precision, with and without the field")] = False,
     points: Annotated[int, Option("number of points at which maps are compared", low=10, high=10000)] = 400,

@@ -7,16 +7,13 @@ sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.equation import KnownSolution, enclosing_lattice
-from vmdpotential.continuum.ions import ion_concentrations, ions_of, is_neutral
 from vmdpotential.continuum.solution import (
     FREE_COARSE_NODES,
     NodePotential,
@@ -24,40 +21,25 @@ from vmdpotential.continuum.solution import (
     coarse_lattice_around,
     continuum_of_request,
 )
+from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, SolverRequest
 from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import SOFT_CORE, Engine, get_engine
 from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult, SolvationTerms
-from vmdpotential.errors import MemoryPlanError, UsageError
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
-from vmdpotential.interactions import Bound, Quantity
+from vmdpotential.interactions import Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
-from vmdpotential.sums import (
-    ChargeStatistics,
-    Estimate,
-    Method,
-    Plan,
-    Refusal,
-    Request,
-    SolventRequest,
-    result_bytes,
-)
+from vmdpotential.sums import ChargeStatistics, Estimate, Plan, Refusal, result_bytes
 from vmdpotential.sums.accuracy import Errors
-from vmdpotential.units import MAX_SALT, coulomb_constant
+from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 
 #: Bytes per atom: its neighbours and the arcs of its surface.
 ATOM_BYTES = 2000
-
-#: Largest permittivity of a molecule, in those of the solvent: the potential outside of a more polar molecule is so
-#: much steeper than inside that the two lattices do not show their error (10 in 2: four times larger than stated).
-MOST_POLAR = 4.0
-
-#: Parameters of a membrane.
-SLAB = ("membrane", "membrane_centre", "membrane_inside")
 
 #: Padding of the fine lattice for values at points, A; points outside of it use the coarse lattice.
 PADDING = 6.0
@@ -108,8 +90,7 @@ class ContinuumResult(HostResult):
 class PbPlan(Plan):
     """A solution of the equation with every choice made; see :class:`vmdpotential.sums.Plan`."""
 
-    request: Request
-    solution: SolventRequest
+    request: SolverRequest
     engine: str
     estimate: Estimate
     method: str = field(default="pb", init=False)
@@ -135,7 +116,7 @@ class PbPlan(Plan):
                                                                             tuple[KnownSolution, KnownSolution]]:
         """Return the potential of a frame and its solutions; starts from the solutions of another frame, if any."""
         places, sources = charges_and_positions(positions, charges)
-        solvent = self.solution
+        solvent = self.request.solution
         continuum = continuum_of_request(solvent, places, sources / solvent.charge)
         solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), self._total, before)
         unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
@@ -177,27 +158,20 @@ class Frames:
 class PbPointPlan(Plan):
     """The potential of a molecule in a continuum at points; see :class:`vmdpotential.sums.Plan`."""
 
-    request: Request
-    solution: SolventRequest
+    request: SolverRequest
     engine: str
     estimate: Estimate
     method: str = field(default="pb", init=False)
     error: float | None = field(default=None, init=False)  # known when it is solved
     _total: NodePotential = field(init=False, repr=False)
-    needs_all_atoms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_total", NodePotential(self.engine))
 
     @property
-    def permittivity(self) -> float:
-        """The permittivity of the solvent over that of the molecule."""
-        return self.solution.dielectric / self.solution.values["inside"]
-
-    @property
     def self_potential(self) -> float:
         """Potential of a unit charge at its own position without the response of the water, 1/A."""
-        return self.permittivity / SOFT_CORE
+        return self.request.solution.permittivity_ratio / SOFT_CORE
 
     def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> HostResult:
         """Return potential, e/A, and field, e/A^2, of charges (N,) in the solvent's permittivity, with their errors.
@@ -207,7 +181,7 @@ class PbPointPlan(Plan):
         TaskError
             When the solution does not converge.
         """
-        solution, points = self.solution, (target or self.request.target).points()
+        solution, points = self.request.solution, (target or self.request.target).points()
         positions, charges = charges_and_positions(positions, charges)
         maps = 4 if self.request.field else 1
         if not charges.any():
@@ -225,88 +199,18 @@ class PbPointPlan(Plan):
                           errors=Errors(relative[0], field=relative[1] if maps > 1 else None))
 
     def __str__(self) -> str:
-        return (f"pb at points, a lattice of {self.solution.spacing:g} A; {self.estimate.describe(self.engine)}")
+        spacing = self.request.solution.spacing
+        return f"pb at points, a lattice of {spacing:g} A; {self.estimate.describe(self.engine)}"
 
 
-class ContinuumMethod(Method):
-    """Base of methods that solve the Poisson-Boltzmann equation: its parameters, and their report."""
-
-    boundaries = ("open",)
-    boundary_reason = ": the equation is solved for one molecule in an endless solution"
-    interactions = ("coulomb",)
-    superposes = False
-    dielectric = WATER_PERMITTIVITY
-    quantities: Sequence[Quantity] = (
-        Quantity("salt", "M", 0.15, 0.0, MAX_SALT, "1:1 salt"),
-        Quantity("divalent", "M", 0.0, 0.0, MAX_SALT, "salt of a divalent cation and two anions"),
-        Quantity("ion_radius", "A", 2.0, 0.0, 10.0, "closest distance of an ion's centre to an atom's surface"),
-        Quantity("inside", "", 2.0, 1.0, 200.0, "relative permittivity of the molecule"),
-        Quantity("probe", "A", 1.4, 0.0, 10.0, "radius of the probe that rolls over the surface; 0: van der Waals, "
-                 "with errors proportional to the spacing instead of its square"),
-        Quantity("nonlinear", "", 0.0, 0.0, 1.0, "1 solves the full equation, 0 the linear one"),
-    )
-
-    def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of all parameters; named ions replace the default salt."""
-        ions = ion_concentrations(values)
-        for name, molar in ions.items():
-            if not 0 <= molar <= MAX_SALT:
-                raise UsageError(name, f"the method {self.name} takes 0 to {MAX_SALT:g} M", value=f"{molar:g}")
-        others = {name: value for name, value in values.items() if name not in ions}
-        result = {**super().parameters({**({"salt": 0.0} if ions else {}), **others}), **ions}
-        if not is_neutral(ions_of(result)):
-            raise UsageError("set", "the ions of the solution do not add up to a charge of 0",
-                             "give concentrations that balance, such as {set Mg2+=0.1,Cl-=0.2}")
-        return result
-
-    def unsuitable(self, request: Request) -> Refusal | None:
-        """Return why no method of this kind can serve a request, or None."""
-        if request.solution is None:
-            return Refusal("needs radii of atoms, which this command does not give", "make a map")
-        if request.solution.values["nonlinear"] not in (0, 1):
-            return Refusal("solves the linear equation (nonlinear=0) or the full one (nonlinear=1)",
-                           "choose one by {set}")
-        if request.solution.values.get("gaussian", 0.0) and request.solution.values.get("membrane", 0.0):
-            return Refusal("has no smooth permittivity in a membrane", "leave out gaussian or membrane in {set}")
-        if request.solution.values["inside"] > MOST_POLAR * request.solution.dielectric:
-            return Refusal(f"needs a permittivity inside that is at most {MOST_POLAR:g} times that of the solvent",
-                           "choose another inside in {set}, or {dielectric}")
-        return None
-
-    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
-        """Return the description of the medium around the charges."""
-        values = {} if request.solution is None else request.solution.values
-        salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
-                 if values.get(name, 0.0) > 0]
-        if values.get("membrane", 0.0):
-            salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
-                         f"{values.get('membrane_centre', 0.0):g} A")
-        salts += [f"{molar:.3g} M {name}" for name, molar in ion_concentrations(values).items() if molar > 0]
-        smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
-        return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
-                          f"{values.get('inside', 0.0):g} inside", *smooth])
-
-    def sums(self, request: Request, summed: Bound) -> str:
-        """Return the equation with its parameters."""
-        solution = request.solution
-        assert solution is not None
-        kind, smooth = "full" if solution.values["nonlinear"] else "linear", solution.values.get("gaussian", 0.0)
-        hidden = ("nonlinear", "probe" if smooth else "gaussian",
-                  *([] if solution.values.get("membrane", 0.0) else SLAB))
-        values = ", ".join(f"{q.name} {solution.values[q.name]:g} {q.unit}".strip() for q in self.quantities
-                           if q.name not in hidden)
-        values += "".join(f", {name} {molar:g} M" for name, molar in ion_concentrations(solution.values).items())
-        return f"poisson_boltzmann ({kind}, radii {solution.source}, {values})"
-
-
-class PoissonBoltzmann(ContinuumMethod):
-    """The continuum method of our own engines; see :class:`vmdpotential.sums.Method`."""
+class PoissonBoltzmann(ContinuumSolver):
+    """The solver of our own engines; see :class:`vmdpotential.continuum.solver.ContinuumSolver`."""
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"
     targets = ("grid", "points")
     quantities = (
-        *ContinuumMethod.quantities,
+        *ContinuumSolver.quantities,
         Quantity("gaussian", "", 0.0, 0.0, 2.0, "width of each atom's Gaussian density over its radius, such as 0.93, "
                  "for a smooth permittivity; 0: a sharp surface"),
         Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
@@ -314,11 +218,8 @@ class PoissonBoltzmann(ContinuumMethod):
         Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
     )
 
-    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+    def estimate(self, request: SolverRequest, engine: Engine) -> Estimate | Refusal:
         """Return the expected time and memory of a solution, or a refusal."""
-        if (refusal := self.unsuitable(request)) is not None:
-            return refusal
-        assert request.solution is not None
         lattice = _lattice(request)
         fine = enclosing_lattice(lattice)[0]
         nodes, largest = fine.size, float(request.solution.radii.max(initial=0.0))
@@ -337,7 +238,7 @@ class PoissonBoltzmann(ContinuumMethod):
         return Estimate(costs.fixed + steps * costs.continuum_node * nodes
                         + costs.continuum_atom * request.charges.count, taken)
 
-    def plan(self, request: Request, engine: Engine) -> PbPlan | PbPointPlan:
+    def plan(self, request: SolverRequest, engine: Engine) -> PbPlan | PbPointPlan:
         """Return the plan.
 
         Raises
@@ -348,9 +249,8 @@ class PoissonBoltzmann(ContinuumMethod):
             When the map does not fit into memory.
         """
         estimate = self.require(request, engine)
-        assert request.solution is not None
         kind = PbPointPlan if request.at_points else PbPlan
-        return kind(request, request.solution, engine.name, estimate)
+        return kind(request, engine.name, estimate)
 
     def closed_form(self, engine: Engine) -> tuple[float, float]:
         """Return the error of the energy of Born's ion in a solution of ions, and its limit."""
@@ -358,19 +258,18 @@ class PoissonBoltzmann(ContinuumMethod):
         values = {q.name: q.default for q in self.quantities}
         solvent = SolventRequest(values, np.array([radius]), "", WATER_PERMITTIVITY, 298.15, "kT/e", 1.0)
         lattice = Lattice(np.full(3, -8.0), np.full(3, 0.5), (33, 33, 33))
-        request = Request(lattice, None, COULOMB.bind(), ChargeStatistics.of(places, charges), solution=solvent)
-        result = PbPlan(request, solvent, engine.name, Estimate(0.0, 0)).run(places, charges)
+        request = SolverRequest(lattice, None, COULOMB.bind(), ChargeStatistics.of(places, charges), solution=solvent)
+        result = PbPlan(request, engine.name, Estimate(0.0, 0)).run(places, charges)
         c = continuum_of_request(solvent, places, charges)
         ions = c.kappa / (1 + c.kappa * start) / c.outside
         exact = 0.5 * c.constant * ((1 / c.outside - 1 / c.inside) / radius - ions)
         return abs(float(result.energies[0]) / exact - 1), 5e-3
 
 
-def _lattice(request: Request) -> Lattice:
+def _lattice(request: SolverRequest) -> Lattice:
     """Return the lattice of a map, or the one that points are interpolated from."""
     if not request.at_points:
         return request.lattice
-    assert request.solution is not None
     return Lattice.around(np.array([request.charges.box.low, request.charges.box.high]), request.solution.spacing,
                           PADDING)
 
@@ -393,4 +292,4 @@ def _too_large(lattice: Lattice, atoms: int, taken: int) -> Refusal:
                    "use a larger {spacing} or less {padding}", MemoryPlanError)
 
 
-METHOD = PoissonBoltzmann()
+SOLVER = PoissonBoltzmann()

@@ -31,6 +31,7 @@ from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.ions import ionic_strength_of, ions_of
 from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, NodeSum
+from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import Engine, PotentialSum, get_engine
 from vmdpotential.engines.result import Result
@@ -39,7 +40,7 @@ from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.kernels.launch import call_kernel
-from vmdpotential.sums import ChargeStatistics, Method, Plan, Request, SolventRequest
+from vmdpotential.sums import ChargeStatistics, Method, Plan, Request
 from vmdpotential.sums.accuracy import Errors, run_to_tolerance
 from vmdpotential.sums.choice import fastest_method
 from vmdpotential.sums.points import request_at, sum_at
@@ -672,7 +673,7 @@ class NodePotential:
         if spacing in self._measured:
             return self._plan(spacing, request, positions, engine).run(positions, charges).values()
         methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
-        method, asked, exact = fastest_method((each for each in methods if each.superposes and not each.algorithms),
+        method, asked, exact = fastest_method((each for each in methods if not each.algorithms),
                                               request,
                                        positions, charges, engine)
         try:

@@ -37,7 +37,7 @@ from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
-from vmdpotential.sums import Method, Plan, Request
+from vmdpotential.sums import Plan, PotentialMethod, Request
 from vmdpotential.sums.machine import expected_seconds
 from vmdpotential.sums.slabs import planes_at_once
 
@@ -63,7 +63,7 @@ class MeanMap(FrameTask):
     ----------
     frames : Frames
     alignment : Alignment
-    method : Method
+    method : PotentialMethod
     request : Request
         For the first frame's cell, or in an open boundary for the box in which the atoms should stay.
     plan : Plan
@@ -84,7 +84,7 @@ class MeanMap(FrameTask):
 
     frames: Frames
     alignment: FrameAlignment
-    method: Method
+    method: PotentialMethod[Any]
     request: Request
     plan: Plan
     engine: str
@@ -350,7 +350,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     spread = "std" in statistics or changes
     size, piece = max(1, len(numbers) // MIN_STATISTICS_BLOCKS), max(MIN_BLOCK_FRAMES, piece_size(len(structure)))
     needed = node_bytes(size, piece, spread) * lattice.size + plan.plan.estimate.bytes
-    planes = planes_at_once(plan.request, needed) if in_slabs and plan.method.superposes else 0
+    planes = planes_at_once(plan.request, needed) if in_slabs and not medium.method else 0
     if not planes:
         memory.require(needed, "the sums over frames",
                        "use a larger {spacing}, or write .zarr, .cmap or .mrc, which take the mean in slabs")

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE, Prepared, get_engine
+from vmdpotential.continuum.solver import SolventRequest, in_solution
+from vmdpotential.engines import SOFT_CORE, Prepared, get_engine, with_transforms
 from vmdpotential.engines.result import Errors, Result
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import block_size
@@ -43,7 +44,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import MoleculeTrees
 from vmdpotential.parameters import Option, change_options, takes_fields
-from vmdpotential.sums import Plan, SolventRequest
+from vmdpotential.sums import Plan
 from vmdpotential.sums.accuracy import choose_rows
 from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
@@ -187,6 +188,8 @@ class Fields(FrameTask):
     interaction : Bound
     plan : Plan or None
         None if there are no charges or no sites.
+    solvent : SolventRequest, optional
+        The solution around the charges, in a continuum.
     """
 
     frames: CellFrames
@@ -197,6 +200,7 @@ class Fields(FrameTask):
     left_out: Integers
     interaction: Bound
     plan: Plan | None
+    solvent: SolventRequest | None = None
 
     @property
     def engine(self) -> str:
@@ -236,7 +240,7 @@ class Fields(FrameTask):
             total = self.plan.prepare(target, positions, cell)
             for n, part in enumerate(self.parts):
                 atoms, charges = positions[part], self.charges[part]
-                if self.plan.needs_all_atoms:
+                if self.solvent is not None:  # atoms without a charge also shape the molecule
                     atoms, charges = positions, np.zeros(len(positions))
                     charges[part] = self.charges[part]
                 result = total.run(atoms, charges, target)
@@ -253,7 +257,7 @@ class Fields(FrameTask):
     def _leave_out(self, parts: Floats, kind: Integers, places: Floats, positions: Floats, cell: Cell | None,
                    plan: Plan, total: Prepared) -> None:
         """Subtract the contribution of the nearest image of each excluded atom."""
-        bound, factor = self.interaction, plan.permittivity
+        bound, factor = self.interaction, 1.0 if self.solvent is None else self.solvent.permittivity_ratio
         where, atoms = self.left_out.T
         d = places[where] - positions[atoms]
         d = d if cell is None else cell.minimum_image(d)
@@ -421,21 +425,21 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
     nothing = not charges.any() or not len(places)
     method = "ewald" if asked.method == "direct" and begin.cell is not None else asked.summation
 
-    text = bound.medium(medium.dielectric, medium.temperature)
-    if asked.named_method is not None:
-        request = replace(request, solution=_solute(structure, solute, asked.radii, medium))
-        text = asked.named_method.medium(request, medium.dielectric, medium.temperature)
+    solver, solvent = asked.solver, None
+    if solver is not None:
+        solvent = _solvent(structure, solute, asked.radii, medium)
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")
 
     def computes(plan: Plan | None) -> tuple[Fields, Arrays]:
-        work = Fields(frames, charges, places, parts, rows, left_out, bound, plan)
+        work = Fields(frames, charges, places, parts, rows, left_out, bound, plan, solvent)
         return work, work.compute([begin])
 
-    def in_solution(spacing: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
+    def solved_with(spacing: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame and its errors, and the largest relative error."""
-        assert request.solution is not None
-        plan = plan_fastest(replace(request, solution=replace(request.solution, spacing=spacing)), backend, method)
+        assert solver is not None
+        assert solvent is not None
+        plan = solver.plan(in_solution(request, replace(solvent, spacing=spacing)), with_transforms(backend))
         work, result = computes(plan)
         solved = plan.run(begin.positions, charges)
         stated, squares = solved.errors or Errors(0.0), solved.mean_squares()
@@ -463,9 +467,9 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         errors = (rms_ratio(difference[:, 0], values[:, 0]), rms_ratio(difference[:, 1:], values[:, 1:], least))
         return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan)
 
-    if asked.named_method is not None and not nothing:
-        work, first, errors = in_solution(asked.spacing).result if asked.tolerance is None else (
-            refine_to_tolerance(tolerance, asked.spacing, in_solution, BY_SPACING))
+    if solver is not None and not nothing:
+        work, first, errors = solved_with(asked.spacing).result if asked.tolerance is None else (
+            refine_to_tolerance(tolerance, asked.spacing, solved_with, BY_SPACING))
     else:
         work, first, errors = refine_to_tolerance(tolerance, FIRST_ERROR * tolerance, attempt)
     merged = merge_blocks(work.sums(), [first]) if trajectory is None else run_task(
@@ -479,13 +483,12 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         places, names, merged["numbers"].values, values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, merged["along"].values) if places.kind == "bonds" else None, asked.unit,
         begin.cell, volts * float(errors[0]), (float(errors[1]), float(errors[2])),
-        stated_medium(text, structure), work.engine)
+        stated_medium(medium.describe(bound), structure), work.engine)
 
 
-def _solute(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> SolventRequest:
+def _solvent(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> SolventRequest:
     """Return the solution around the chosen atoms; the radii of all others are 0."""
     solution = solution_of(structure, chosen, radii, medium, "kT/e")
-    assert solution is not None
     values = np.zeros(len(structure))
     values[chosen] = solution.radii
     return replace(solution, radii=values)

@@ -63,7 +63,7 @@ class LiveMap:
         #: Number of atoms in a frame.
         self.atoms = len(structure) if atoms is None else atoms
         options = in_medium(options, structure)
-        if options.named_method is not None:
+        if options.solver is not None:
             warn_unused(("tolerance",), "the grid of a live map in a continuum is not made finer; set {spacing}")
         plan, result = plan_map(structure, options, margin=min(MARGIN, PART * options.padding), soon=0.0)
         #: Map of the structure at its own positions.

@@ -15,7 +15,7 @@ def plugins(
         "print the options of all commands for structures and maps instead, for viewers (with --json)",
         viewer=False)] = False,
 ) -> PluginList | Declarations:
-    """List commands, methods, interactions and engines, and plugins that failed to load."""
+    """List commands, methods, solvers, interactions and engines, and plugins that failed to load."""
     if declarations:
         from vmdpotential.frontend.declarations import command_declarations as declare
 

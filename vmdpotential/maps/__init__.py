@@ -181,7 +181,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     asked = change_options(MapOptions, options, keywords)
     structure, (atoms, sources) = with_charges(structure, asked.atoms, asked.sources)
     chosen = in_medium(replace(asked, atoms=atoms, sources=sources), structure)
-    tolerance, own = chosen.tolerance, chosen.named_method
+    tolerance, own = chosen.tolerance, chosen.solver
 
     def attempt(spacing: float) -> Attempt[Grid]:
         planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)

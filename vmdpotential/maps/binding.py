@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
-from vmdpotential.maps.options import MapOptions, SumOptions
+from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.places import build_lattice
 from vmdpotential.maps.plan import plan_map
 from vmdpotential.maps.solute import in_continuum
@@ -145,9 +146,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
     potential = get_engine(engine).prepare(PotentialSum(Points(structure.positions[b]), COULOMB.bind())).run(
         structure.positions[a], charges[a]).values()
-    solver = SumOptions(method="pb").named_method
-    assert solver is not None
-    values = solver.parameters(parameters or {})
+    values = registry.get("solver", "pb").parameters(parameters or {})
     sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
     return Binding(coulomb_constant("kcal/mol/e") / values["inside"] * float(charges[b] @ potential),
                    kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),

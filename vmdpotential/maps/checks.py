@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from vmdpotential import registry
+from vmdpotential.continuum.solver import ContinuumSolver
 from vmdpotential.engines import Engine, Floats, PotentialSum, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice, Points
@@ -35,11 +36,13 @@ def check_methods(backend: Engine, only: str, thorough: bool, points: int, seed:
     positions = positions + rng.uniform(-1, 1, 3)
     cell = Cell.from_parameters(EDGE, EDGE, EDGE)
     lattice = Lattice(rng.uniform(-1, 1, 3), np.array([0.5, 0.5, 0.5]), (61, 57, 67))
-    for name in registry.available("method") if only == "all" else (only,):
-        method: Method = registry.get("method", name)
-        if not method.superposes:
-            yield name, partial(_closed_form, name, method, backend)
+    for name in registry.available("solver"):
+        if only in ("all", name):
+            yield name, partial(_closed_form, registry.get("solver", name), backend)
+    for name in registry.available("method"):
+        if only not in ("all", name):
             continue
+        method: Method = registry.get("method", name)
         for boundary in method.boundaries:
             where = cell if boundary == "periodic" else None
             every = thorough or (method.exact and not method.cutoff and where is None)
@@ -51,11 +54,11 @@ def check_methods(backend: Engine, only: str, thorough: bool, points: int, seed:
                                          field, points, label)
 
 
-def _closed_form(name: str, method: Method, backend: Engine) -> list[tuple[str, float, float]]:
-    result = method.closed_form(backend)
+def _closed_form(solver: ContinuumSolver, backend: Engine) -> list[tuple[str, float, float]]:
+    result = solver.closed_form(backend)
     if result is not None:
-        return [(f"{name}, closed form", *result)]
-    raise UsageError("what", f"{name} is not a sum over charges and cannot be compared with the definition")
+        return [(f"{solver.name}, closed form", *result)]
+    raise UsageError("what", f"{solver.name} is not a sum over charges and cannot be compared with the definition")
 
 
 def _check_method(backend: Engine, method: Method, lattice: Lattice, positions: Floats, charges: Floats,
@@ -87,8 +90,13 @@ def _options(method: Method) -> SumOptions:
 
 def check_interactions(backend: Engine, method: str) -> Iterator[tuple[str, Check]]:
     """Yield a check of every interaction, or of a method's own: its documented values, by numpy and by the engine."""
-    for name in registry.available("interaction") if method == "all" else (
-            bind_interaction(_options(registry.get("method", method)), None).interaction.name,):
+    if method == "all":
+        names = registry.available("interaction")
+    elif method in registry.available("solver"):
+        names = list(registry.get("solver", method).interactions)
+    else:
+        names = [bind_interaction(_options(registry.get("method", method)), None).interaction.name]
+    for name in names:
         interaction: Interaction = registry.get("interaction", name)
         if interaction.checks:
             yield name, partial(_check_interaction, backend, interaction)

@@ -27,14 +27,25 @@ def choose_method(options: SumOptions, request: Request, positions: NDArray[np.f
     return fastest_method(_eligible_methods(options, request.interaction), request, positions, charges, engine, soon)
 
 
+def check_algorithm(options: SumOptions) -> None:
+    """Make sure that no algorithm is chosen for a method that has none.
+
+    Raises
+    ------
+    UsageError
+    """
+    if options.algorithm != "pair" and options.summation != "auto":
+        raise UsageError("algorithm", "only applies to the method cutoff", "use {method cutoff}",
+                         value=options.algorithm)
+
+
 def _eligible_methods(options: SumOptions, bound: Bound) -> list[Method]:
     """Return the methods that the options allow, with one entry per allowed algorithm of a method."""
     result: list[Method] = []
     for method in options.methods:
         algorithms = method.algorithms
-        if not algorithms and options.algorithm != "pair" and options.summation != "auto":
-            raise UsageError("algorithm", "only applies to the method cutoff", "use {method cutoff}",
-                             value=options.algorithm)
+        if not algorithms:
+            check_algorithm(options)
         if algorithms and options.algorithm not in (*algorithms, "auto"):
             raise UsageError("algorithm", f"choose one of {', '.join(algorithms)}, auto", value=options.algorithm)
         if not algorithms:

@@ -34,7 +34,7 @@ def implied_medium(options: MapOptions, structure: Structure) -> tuple[str, str]
     A method for a continuum implies water; a concentration of salt, screened; options of a sum over charges, and atoms
     that include water, explicit or vacuum.
     """
-    if options.named_method is not None:
+    if options.solver is not None:
         return "water", "method"
     if options.screened is not None:
         return "screened", "screened"
@@ -68,7 +68,7 @@ def in_medium(options: MapOptions, structure: Structure) -> MapOptions:
     options = replace(options, atoms=atoms)
     if isinstance(medium, Medium):
         return options
-    own = options.named_method
+    own = options.solver
     if word == "water":
         if name := _of_sum(options):
             raise UsageError(name, "the medium water is a continuum, which is not a sum over charges",
@@ -88,7 +88,7 @@ def in_medium(options: MapOptions, structure: Structure) -> MapOptions:
 
 def _of_sum(options: MapOptions) -> str:
     """Return the name of an option that was set and that only sums over charges have; empty if there is none."""
-    if options.named_method is None and options.method != "auto":
+    if options.solver is None and options.method != "auto":
         return "method"
     if options.boundary == "periodic":
         return "boundary"
@@ -128,7 +128,7 @@ def medium_of_sum(options: MethodOptions) -> Medium:
     UsageError
         For options that contradict each other, such as a screened potential with another interaction.
     """
-    own, medium = options.named_method, medium_of(options)
+    own, medium = options.solver, medium_of(options)
     if own is not None and not isinstance(options.medium, Medium):
         salt = {} if options.screened is None else {"salt": options.screened}
         values = own.parameters({**salt, **(options.parameters or {})})
@@ -160,7 +160,7 @@ def bind_interaction(options: MediumOptions, cell: Cell | None) -> Bound:
     medium = medium_of_sum(summed)
     methods, summation = summed.methods, summed.summation
     name = summed.interaction
-    values = {} if summed.named_method else dict(summed.parameters or {})
+    values = {} if summed.solver else dict(summed.parameters or {})
     screened = medium.interaction()
     if screened is not None:
         name, values = screened.interaction.name, dict(screened.values)
@@ -173,7 +173,7 @@ def bind_interaction(options: MediumOptions, cell: Cell | None) -> Bound:
             raise UsageError("smear", f"the method {summation} sums point charges only", "use {method auto}",
                              value=f"{summed.smear:g}")
     if name == "auto":
-        name = "coulomb" if summation == "auto" else methods[0].interaction
+        name = "coulomb" if summation == "auto" or not methods else methods[0].interaction
     interaction = registry.get("interaction", name)
     has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
     if has_cutoff:

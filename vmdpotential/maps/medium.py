@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY, in_water
 from vmdpotential.molecule.selection import is_water
@@ -49,9 +48,9 @@ class Medium(CheckedOptions):
     salt : float, optional
         Concentration of the salt that screens the charges, M.
     method : str
-        Method that solves the equation of a continuum; empty for other media.
+        Solver of the equation of a continuum; empty for other media.
     parameters : mapping
-        Parameters of that method.
+        Parameters of the solver.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class Medium(CheckedOptions):
         salt : float, optional
             Concentration of a 1:1 salt in the solvent, M; the method's default unless given.
         method : str
-            Method that solves the equation.
+            Solver of the equation.
         dielectric : float, optional
             Relative permittivity of the solvent; the method's default unless given.
         temperature : float, K
@@ -102,11 +101,9 @@ class Medium(CheckedOptions):
         Raises
         ------
         UsageError
-            For a parameter that the method does not have, or a method that is not for a continuum.
+            For a parameter that the solver does not have, or an unknown solver.
         """
-        solver = registry.get("method", method)
-        if not solver.quantities:
-            raise UsageError("method", "is not a method for a continuum", value=method)
+        solver = registry.get("solver", method)
         values = solver.parameters({**({} if salt is None else {"salt": salt}), **parameters})
         permittivity = solver.dielectric if dielectric is None else dielectric
         return cls("water", permittivity, temperature, values.get("salt"), method, values)
@@ -127,6 +124,14 @@ class Medium(CheckedOptions):
         if self.method or self.salt is None:
             return None
         return in_water(self.salt, self.temperature, self.dielectric)
+
+    def describe(self, interaction: Bound) -> str:
+        """Return the description for legends and reports of the medium, in which charges have this interaction."""
+        from vmdpotential.continuum.solver import describe_solution
+
+        if self.method:
+            return describe_solution(self.parameters, self.dielectric)
+        return interaction.medium(self.dielectric, self.temperature)
 
     def constant(self, unit: str) -> float:
         """Return the potential of a charge of 1 e at 1 A, in a unit."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from vmdpotential import registry
 from vmdpotential.engines import PRECISIONS
@@ -19,7 +19,8 @@ from vmdpotential.parameters import CheckedOptions, Option, document_options, pa
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
 if TYPE_CHECKING:
-    from vmdpotential.sums import Method
+    from vmdpotential.continuum.solver import ContinuumSolver
+    from vmdpotential.sums import Method, PotentialMethod
 
 #: Default cutoff distance, A, of interactions that have one.
 DEFAULT_CUTOFF = 12.0
@@ -31,9 +32,16 @@ DEFAULT_TOLERANCE = 1e-4
 LEAST_TOLERANCE = 1e-6
 
 
-def registered_choices(kind: str, listed: bool = False) -> Sequence[str]:
-    """Return ``auto`` and the registered names of a kind; with `listed`, only those that help texts list."""
-    return ("auto", *(registry.listed if listed else registry.available)(kind))
+def registered_choices(*kinds: str, listed: bool = False) -> Sequence[str]:
+    """Return ``auto`` and the registered names of kinds; with `listed`, only those that help texts list."""
+    return ("auto", *(name for kind in kinds for name in (registry.listed if listed else registry.available)(kind)))
+
+
+def named_method(name: str) -> PotentialMethod[Any] | None:
+    """Return the method of sums or the solver of a name; None for ``auto``."""
+    method: PotentialMethod[Any] | None = None if name == "auto" else registry.get(
+        "solver" if name in registry.available("solver") else "method", name)
+    return method
 
 
 def parse_smear(text: str) -> float:
@@ -128,7 +136,8 @@ class MethodOptions(MediumOptions):
 
     method: Annotated[str, Option(
         "summation method; auto chooses the fastest that keeps the tolerance",
-        choices=partial(registered_choices, "method"), listed=partial(registered_choices, "method", True),
+        choices=partial(registered_choices, "method", "solver"),
+        listed=partial(registered_choices, "method", "solver", listed=True),
         heading="method and accuracy")] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of the method, such as inside=4 for pb; also the "
@@ -141,8 +150,8 @@ class MethodOptions(MediumOptions):
         choices=RADII_CHOICES, heading="medium")] = "auto"
 
     def as_sum(self) -> SumOptions:
-        """Return the options of a sum in this medium, by the method if that is one for a continuum."""
-        if self.named_method is None:
+        """Return the options of a sum in this medium, by the method if that is a solver."""
+        if self.solver is None:
             return super().as_sum()
         return SumOptions(**{item.name: getattr(self, item.name) for item in fields(MethodOptions)})
 
@@ -158,18 +167,17 @@ class MethodOptions(MediumOptions):
         return own if self.method == "auto" and own else self.method
 
     @property
-    def named_method(self) -> Method | None:
-        """The named method if it has parameters, as methods for a continuum do; otherwise None."""
-        method: Method | None = None if self.summation == "auto" else registry.get("method", self.summation)
-        return method if method is not None and method.quantities else None
+    def solver(self) -> ContinuumSolver | None:
+        """The solver for a continuum that the method names; None for sums over charges."""
+        solver: ContinuumSolver | None = registry.get("solver", self.summation) if self.summation in registry.available(
+            "solver") else None
+        return solver
 
     @property
     def methods(self) -> list[Method]:
-        """Methods to choose from: the named one, or all that sum the potentials of charges."""
-        if self.summation != "auto":
-            return [registry.get("method", self.summation)]
-        results: list[Method] = [registry.get("method", name) for name in registry.available("method")]
-        return [method for method in results if method.superposes]
+        """Methods of sums to choose from: the named one, or all; none for a continuum."""
+        names = registry.available("method") if self.summation == "auto" else [self.summation]
+        return [] if self.solver else [registry.get("method", name) for name in names]
 
 
 @dataclass(frozen=True, kw_only=True)

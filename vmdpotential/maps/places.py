@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vmdpotential import registry
 from vmdpotential.errors import InputError, Message, UsageError
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
+from vmdpotential.maps.options import named_method
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.filling import partial_fraction
 from vmdpotential.molecule.selection import is_solvated
@@ -36,11 +37,11 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
     InputError
         If a periodic boundary is requested and the structure has no cell, or is a crystal's asymmetric unit.
     """
-    named = None if method == "auto" else registry.get("method", method)
+    named = named_method(method)
     boundaries = ("open", "periodic") if named is None else named.boundaries
     if boundary == "auto":
         boundary = "periodic" if structure.cell is not None and "periodic" in boundaries else "open"
-        if structure.cell is None and is_solvated(structure) and (named is None or named.superposes):
+        if structure.cell is None and is_solvated(structure) and method not in registry.available("solver"):
             log.warning(Message("%s: is solvated but has no periodic cell, so the boundary is open; {cell} sets one"),
                         structure.where)
         if boundary == "periodic" and structure.cell is not None and not structure.cell.whole:
@@ -55,7 +56,7 @@ def choose_cell(structure: Structure, method: str, boundary: str) -> Cell | None
                                     "molecule without solvent; it is treated as not periodic, and {boundary periodic} "
                                     "includes the images"), structure.where, 100 * part, structure.cell)
     if boundary not in boundaries:
-        reason = registry.get("method", method).boundary_reason
+        reason = "" if named is None else named.boundary_reason
         raise UsageError("boundary", f"the method {method} does not support this boundary{reason}", value=boundary,
                          hint=f"use {' or '.join(f'{{boundary {b}}}' for b in boundaries)}, or another {{method}}")
     if boundary == "open":

@@ -6,19 +6,21 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import __version__
+from vmdpotential.continuum.solver import in_solution
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.engines.inputs import charges_near
-from vmdpotential.engines.result import Result
+from vmdpotential.engines.result import Errors, Result
 from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
-from vmdpotential.maps.choice import choose_method
+from vmdpotential.maps.choice import check_algorithm, choose_method
 from vmdpotential.maps.interaction import bind_interaction, check_tolerance, in_medium, medium_of_sum
 from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import DEFAULT_TOLERANCE, MapOptions
@@ -30,7 +32,7 @@ from vmdpotential.molecule.selection import is_solvated, is_water, named_selecti
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.parameters import warn_unused
-from vmdpotential.sums import ChargeStatistics, Method, Plan, Request, accuracy
+from vmdpotential.sums import ChargeStatistics, Method, Plan, PotentialMethod, Request, accuracy
 from vmdpotential.sums.choice import QUICK_SUM_FACTOR
 from vmdpotential.sums.refinement import SAFETY_FACTOR
 from vmdpotential.sums.slabs import Sink, by_slabs
@@ -51,7 +53,7 @@ class MapPlan:
         Mask of the atoms that contribute charges.
     charges : (n,) float64
         Charges of these atoms, in units in which the sum of q V(r) is the potential.
-    method : Method
+    method : PotentialMethod
     request : Request
         Request, with the box in which the atoms of an open boundary have to stay.
     plan : Plan
@@ -69,7 +71,7 @@ class MapPlan:
     structure: Structure
     chosen: NDArray[np.bool_]
     charges: NDArray[np.float64]
-    method: Method
+    method: PotentialMethod[Any]
     request: Request
     plan: Plan
     engine: Engine
@@ -175,42 +177,38 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if bound.cutoff is not None and cell is None:
         positions, charges = charges_near(lattice, bound.cutoff, positions, charges)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), options.precision,
-                      check_tolerance(tolerance), field,
-                      solution=solution_of(structure, chosen, options.radii, medium, options.unit))
+                      check_tolerance(tolerance), field)
     volts = coulomb_constant("V", dielectric=medium.dielectric) / constant
     if sink is not None:
         request = by_slabs(request)
     in_units = None if sink is None else _InUnits(sink, volts)
-    while True:
-        summing, request, exact = choose_method(options, request, positions, charges, backend, soon)
-        try:
-            plan, result, errors = accuracy.run_to_tolerance(summing, request, positions, charges, exact, backend,
-                                                             in_units)
-            break
-        except TaskError as error:  # rounding is part of the error, a large one if the potential is small
-            if options.summation != "auto" or request.precision == "double" or error.parameter != "tolerance":
-                raise
-            log.warning(Message("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} "
-                                "is used"), structure.where, request.precision, tolerance)
-            request = replace(request, precision="double")
+    method: PotentialMethod[Any]
+    solver = options.solver
+    if solver is not None:
+        check_algorithm(options)
+        solution = solution_of(structure, chosen, options.radii, medium, options.unit)
+        method, request = solver, in_solution(request, solution)
+        plan, result = solver.solve(request, positions, charges, backend)
+        errors, equation = result.errors, solver.describe_equation(solution)
+        warn_unused(("precision",), f"the method {solver.name} is computed in a precision of its own")
+    else:
+        method, request, plan, result, errors = _sum_to_tolerance(
+            options, request, positions, charges, backend, soon, in_units, structure.where)
+        equation = str(plan.summed or bound)
+        if options.summation == "auto" and not method.cutoff:
+            warn_unused(("algorithm",), "only the method cutoff has algorithms; use {method cutoff}")
+        elif options.summation != "auto" and errors is None:
+            warn_unused(("tolerance",), f"the method {options.summation} sums exactly")
     if not np.isfinite(result.mean_squares()).all():
         raise InputError(f"{structure.where}: its potential is too large for a map (3e38 {unit})",
                          "correct the charges, {temperature} or {dielectric}")
-    if options.summation != "auto" and summing.superposes and errors is None:
-        warn_unused(("tolerance",), f"the method {options.summation} sums exactly")
-    if options.summation == "auto" and not summing.cutoff:
-        warn_unused(("algorithm",), "only the method cutoff has algorithms; use {method cutoff}")
-    if medium.method:
-        warn_unused(("precision",), f"the method {medium.method} is computed in a precision of its own")
-    if medium.salt is None and not medium.method and not unit.startswith("kT"):
+    if medium.salt is None and solver is None and not unit.startswith("kT"):
         warn_unused(("temperature",), f"a potential without salt, in {unit}, does not depend on it")
-    summed = plan.summed or bound
     provenance = Provenance(
-        method=summing.name, interaction=summing.sums(request, summed),
-        medium=stated_medium(summing.medium(request, medium.dielectric, medium.temperature), structure, chosen),
+        method=method.name, interaction=equation, medium=stated_medium(medium.describe(bound), structure, chosen),
         medium_kind=medium.stated_kind(structure, chosen), boundary=request.boundary,
-        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=summed.cutoff,
-        tolerance=tolerance if errors is not None and summing.superposes else None, precision=request.precision,
+        cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=(plan.summed or bound).cutoff,
+        tolerance=tolerance if errors is not None and solver is None else None, precision=request.precision,
         engine=backend.name,
         atoms=str(named_selection(options.chosen)), molecule=describe_atoms(structure.positions[chosen]),
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
@@ -218,8 +216,24 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if errors is not None:
         provenance = replace(provenance, error=errors.everywhere, error_away=errors.away, error_field=errors.field,
                              error_field_away=errors.field_away)
-    return MapPlan(structure, chosen, own, summing, request, plan, backend, options, medium, provenance, margin,
+    return MapPlan(structure, chosen, own, method, request, plan, backend, options, medium, provenance, margin,
                    together), result
+
+
+def _sum_to_tolerance(options: MapOptions, request: Request, positions: NDArray[np.float64],
+                      charges: NDArray[np.float64], engine: Engine, soon: float, sink: Sink | None,
+                      where: str) -> tuple[Method, Request, Plan, Result, Errors | None]:
+    """Return the chosen method of sums, its request and plan, and the result with its errors."""
+    while True:
+        method, request, exact = choose_method(options, request, positions, charges, engine, soon)
+        try:
+            return method, request, *accuracy.run_to_tolerance(method, request, positions, charges, exact, engine, sink)
+        except TaskError as error:  # rounding is part of the error, a large one if the potential is small
+            if options.summation != "auto" or request.precision == "double" or error.parameter != "tolerance":
+                raise
+            log.warning(Message("%s: rounding in %s precision is more than {tolerance} %g allows; {precision double} "
+                                "is used"), where, request.precision, request.tolerance)
+            request = replace(request, precision="double")
 
 
 def _counted(request: Request, positions: NDArray[np.float64],

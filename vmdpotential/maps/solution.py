@@ -1,21 +1,21 @@
-"""Inputs of methods that solve for the solution around the charges: atomic radii, and no explicit water."""
+"""Inputs of solvers for the solution around the charges: atomic radii, and no explicit water."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.errors import InputError
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_solvated, is_water
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.sums import SolventRequest
 
 
 def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, medium: Medium, unit: str,
-                spacing: float = 0.5) -> SolventRequest | None:
-    """Return the inputs of a continuum's method; None for other media.
+                spacing: float = 0.5) -> SolventRequest:
+    """Return the inputs of a continuum's solver.
 
     Parameters
     ----------
@@ -35,8 +35,6 @@ def solution_of(structure: Structure, chosen: NDArray[np.bool_], radii: str, med
     InputError
         If the atoms include waters of a solvated structure, or an atom has no radius.
     """
-    if not medium.method:
-        return None
     if is_solvated(structure) and is_water(structure)[chosen].any():
         raise InputError(f"{structure.where}: its waters are included, although the continuum replaces them",
                          "use {atoms solute}")

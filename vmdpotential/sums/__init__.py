@@ -12,11 +12,11 @@ the charges.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ from vmdpotential.engines.accuracy import ROUNDING_ERRORS
 from vmdpotential.engines.result import MeanOfResults, Result, RunningMean
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice, Points
-from vmdpotential.interactions import Bound, Interaction, Quantity, complete_parameters
+from vmdpotential.interactions import Bound, Interaction
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 
@@ -77,39 +77,6 @@ class ChargeStatistics:
 
 
 @dataclass(frozen=True, eq=False)
-class SolventRequest:
-    """The solution around the charges, for methods that include it (:attr:`Method.quantities`).
-
-    Parameters
-    ----------
-    values : mapping
-        Values of the method's parameters.
-    radii : (N,) float64, A
-        Radii of the charged atoms, in their order.
-    source : str
-        Origin of the radii, for reports.
-    dielectric : float
-        Relative permittivity of the solvent.
-    temperature : float, K
-    unit : str
-        Unit of the resulting potential.
-    charge : float
-        1 e in the unit of the charges, in which the sum of q / r is the potential in vacuum.
-    spacing : float, A
-        Spacing of the lattice from which values at points are interpolated.
-    """
-
-    values: Mapping[str, float]
-    radii: Floats
-    source: str
-    dielectric: float
-    temperature: float
-    unit: str
-    charge: float
-    spacing: float = 0.5
-
-
-@dataclass(frozen=True, eq=False)
 class Request:
     """The description of a sum.
 
@@ -133,8 +100,6 @@ class Request:
     planes : int or None
         Number of lattice planes across z that are in memory at once, if the map is computed in slabs
         (:mod:`vmdpotential.sums.slabs`).
-    solution : Solution or None
-        The solution around the charges, for methods that include it.
     radius : float or None, A
         The split radius, if pairs within it are summed elsewhere (:attr:`Plan.short`); otherwise the method chooses it.
     """
@@ -148,7 +113,6 @@ class Request:
     field: bool = False
     error: float = np.inf
     planes: int | None = None
-    solution: SolventRequest | None = None
     radius: float | None = None
 
     def __post_init__(self) -> None:
@@ -198,6 +162,9 @@ class Request:
         return replace(self, error=error)
 
 
+R = TypeVar("R", bound=Request, contravariant=True)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """The estimated cost of a sum: seconds by the costs of the engine, and bytes of the host's memory."""
@@ -234,7 +201,7 @@ _REFUSED_TARGETS = {"grid": Refusal("cannot compute maps", "use another {method}
 
 
 class Plan(Prepared):
-    """A sum for which every choice is made; :class:`SumPlan` is the one for sums on an engine.
+    """A computation for which every choice is made; :class:`SumPlan` is the one for sums on an engine.
 
     Other plans inherit from this class, declare four attributes, and have :meth:`run`. They can be pickled, and their
     text states what was chosen.
@@ -248,9 +215,6 @@ class Plan(Prepared):
     estimate: Estimate
     #: Expected rms error of the potential, e/A; None if the sum is exact to rounding.
     error: float | None
-
-    #: Whether the sum needs all atoms, because atoms without a charge also determine the shape of the molecule.
-    needs_all_atoms: ClassVar[bool] = False
 
     @property
     def concurrent(self) -> bool:
@@ -266,11 +230,6 @@ class Plan(Prepared):
     def short(self) -> Bound | None:
         """The short-range part, which must be summed elsewhere if the request has a split radius."""
         return None
-
-    @property
-    def permittivity(self) -> float:
-        """The permittivity of the medium over that at the charges; 1 unless a method solves for a continuum."""
-        return 1.0
 
     def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> Prepared:
         """Return the sum for a frame: its target, positions (N, 3), A, of all charges or parts of them, and its cell.
@@ -389,11 +348,10 @@ class SumPlan(Plan):
         return text if self.error is None else f"{text}, expected error {self.error:.1e} e/A"
 
 
-class Method(abc.ABC):
-    """A summation method, registered under its name, which declares its abilities by attributes.
+class PotentialMethod(abc.ABC, Generic[R]):
+    """What sums and solvers of an equation have in common: abilities, declared by attributes, an estimate and a plan.
 
-    :meth:`estimate` quickly returns the cost of a sum, so that ``auto`` can choose the fastest registered method.
-    :meth:`plan` makes all choices for a sum.
+    :meth:`estimate` quickly returns the cost, and :meth:`plan` makes all choices.
     """
 
     name: str
@@ -401,55 +359,65 @@ class Method(abc.ABC):
     summary: str
     #: Possible targets, of ``grid`` and ``points``.
     targets: tuple[str, ...] = ("grid",)
-    #: Possible boundaries, of ``open`` and ``periodic``.
+    #: Possible boundaries.
     boundaries: tuple[str, ...] = ("open", "periodic")
-    #: The default interaction.
-    interaction: str = "coulomb"
+    #: Reason why it cannot compute some boundaries, for messages.
+    boundary_reason: str = ""
     #: Names of the possible interactions; None for any.
     interactions: tuple[str, ...] | None = None
-    #: Whether interactions need a splitting (:attr:`Interaction.splitting`).
-    splits: bool = False
     #: Possible precisions, of :data:`vmdpotential.engines.PRECISIONS`.
     precisions: tuple[str, ...] = PRECISIONS
+    #: Whether it can compute the field.
+    field: bool = True
+
+    @abc.abstractmethod
+    def estimate(self, request: R, engine: Engine) -> Estimate | Refusal:
+        """Return the estimated cost, or why the request cannot be computed; must be fast."""
+
+    @abc.abstractmethod
+    def plan(self, request: R, engine: Engine) -> Plan:
+        """Return the plan; raise an error if the request cannot be computed."""
+
+    def refusal(self, request: R) -> Refusal | None:
+        """Return why a request is not possible according to the declared abilities, or None if it is."""
+        name = request.interaction.interaction.name
+        if request.target.kind not in self.targets:
+            return _REFUSED_TARGETS[request.target.kind]
+        if request.boundary not in self.boundaries:
+            return Refusal(f"cannot compute a boundary that is {request.boundary}{self.boundary_reason}",
+                           f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
+        if self.interactions is not None and name not in self.interactions:
+            *rest, last = self.interactions
+            return Refusal(f"only sums {' and '.join(filter(None, (', '.join(rest), last)))}, not {name}",
+                           "use {method auto}, {method cutoff} or {method direct}")
+        if request.precision not in self.precisions:
+            return Refusal(f"has no {request.precision} precision",
+                           f"use {' or '.join(f'{{precision {p}}}' for p in self.precisions)}, or another {{method}}")
+        if request.field and not self.field:
+            return Refusal("cannot compute the field", "use another {method}")
+        return None
+
+    def require(self, request: R, engine: Engine) -> Estimate:
+        """Return the estimate, or raise the error of its refusal."""
+        estimate = self.refusal(request) or self.estimate(request, engine)
+        if isinstance(estimate, Refusal):
+            raise estimate.as_error(self.name)
+        return estimate
+
+
+class Method(PotentialMethod[Request]):
+    """A method of summation, registered under its name; ``auto`` chooses the one with the lowest estimate."""
+
+    #: The default interaction.
+    interaction: str = "coulomb"
+    #: Whether interactions need a splitting (:attr:`Interaction.splitting`).
+    splits: bool = False
     #: Greatest relative rms error by rounding, by precision.
     rounding: Mapping[str, float] = MappingProxyType(ROUNDING_ERRORS)
     #: Whether it truncates interactions at a cutoff.
     cutoff: bool = False
-    #: Whether it can compute the field.
-    field: bool = True
     #: Whether rounding is its only error; if not, it keeps the tolerance.
     exact: bool = True
-    #: Whether its potential is the sum of those of single charges. If not, ``auto`` never chooses it, `verify` has no
-    #: definition to compare it with, and no error is stated.
-    superposes: bool = True
-    #: Parameters of the method; a method that has any gets the solution around the charges.
-    quantities: Sequence[Quantity] = ()
-    #: The default relative permittivity of the medium.
-    dielectric: float = 1.0
-    #: Reason why it cannot compute some boundaries, for messages.
-    boundary_reason: str = ""
-
-    @abc.abstractmethod
-    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return the estimated cost of a sum, or why it cannot be computed; must be fast."""
-
-    @abc.abstractmethod
-    def plan(self, request: Request, engine: Engine) -> Plan:
-        """Return the plan of a sum; raise an error if it cannot be computed."""
-
-    def closed_form(self, engine: Engine) -> tuple[float, float] | None:
-        """Return the relative error in a case with a closed form, and its limit, for methods that do not superpose."""
-        return None
-
-    def parameters(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of all parameters of the method; those not given take their defaults.
-
-        Raises
-        ------
-        UsageError
-            For an unknown parameter or one outside its limits.
-        """
-        return complete_parameters(self.quantities, values, f"the method {self.name}")
 
     @property
     def algorithms(self) -> Mapping[str, Method]:
@@ -469,41 +437,14 @@ class Method(abc.ABC):
     def refusal(self, request: Request) -> Refusal | None:
         """Return why a request is not possible according to the declared abilities, or None if it is."""
         name = request.interaction.interaction.name
-        if request.target.kind not in self.targets:
-            return _REFUSED_TARGETS[request.target.kind]
-        if request.boundary not in self.boundaries:
-            return Refusal(f"cannot compute a boundary that is {request.boundary}{self.boundary_reason}",
-                           f"use {' or '.join(f'{{boundary {b}}}' for b in self.boundaries)}, or another {{method}}")
-        if self.interactions is not None and name not in self.interactions:
-            *rest, last = self.interactions
-            return Refusal(f"only sums {' and '.join(filter(None, (', '.join(rest), last)))}, not {name}",
-                           "use {method auto}, {method cutoff} or {method direct}")
+        if (refusal := super().refusal(request)) is not None:
+            return refusal
         if self.splits and long_range(request.interaction) is None:
             return Refusal(f"needs an interaction with a splitting, which {name} does not declare",
                            "use {method auto}, {method cutoff} or {method direct}")
         if self.cutoff and request.interaction.cutoff is None:
             return Refusal(f"needs an interaction with a cutoff, which {name} does not have")
-        if request.precision not in self.precisions:
-            return Refusal(f"has no {request.precision} precision",
-                           f"use {' or '.join(f'{{precision {p}}}' for p in self.precisions)}, or another {{method}}")
-        if request.field and not self.field:
-            return Refusal("cannot compute the field", "use another {method}")
         return None
-
-    def medium(self, request: Request, dielectric: float, temperature: float) -> str:
-        """Return a description of the medium, for legends and reports, for a permittivity and a temperature in K."""
-        return request.interaction.medium(dielectric, temperature)
-
-    def sums(self, request: Request, summed: Bound) -> str:
-        """Return a description of what is summed, for reports; the method may have truncated the interaction."""
-        return str(summed)
-
-    def require(self, request: Request, engine: Engine) -> Estimate:
-        """Return the estimate, or raise the error of its refusal."""
-        estimate = self.refusal(request) or self.estimate(request, engine)
-        if isinstance(estimate, Refusal):
-            raise estimate.as_error(self.name)
-        return estimate
 
 
 def result_bytes(request: Request) -> int:

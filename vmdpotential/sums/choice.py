@@ -23,7 +23,7 @@ def methods_for(request: Request, name: str = "auto") -> list[Method]:
     if name != "auto":
         return [registry.get("method", name)]
     methods: list[Method] = [registry.get("method", each) for each in registry.available("method")]
-    return [method for method in methods if method.superposes and request.target.kind in method.targets]
+    return [method for method in methods if request.target.kind in method.targets]
 
 
 def plan_fastest(request: Request, engine: Engine, name: str = "auto") -> Plan:
