@@ -141,16 +141,18 @@ class EarlyCutoff(Early):
         region = (REGION - 1) * float(request.lattice.spacing.max())
         count = request.images(reach) * request.charges.count
         sphere = 4 / 3 * np.pi * reach**3
-        if self.name == "largebin":
-            tested = (region + 2 * reach + max(reach, region)) ** 3
-        else:  # all bins that are within the cutoff of a region
-            r = reach + SIDE / 2
-            tested = region**3 + 6 * region**2 * r + 3 * np.pi * region * r**2 + 4 / 3 * np.pi * r**3
-        seconds = ours.seconds * tested / sphere + COPY * request.lattice.size + BIN * count
-        if self.name == "smallbin":
-            pairs = request.lattice.size * request.charges.count / request.charges.volume * sphere
-            seconds += LEFT * CPU_COSTS.pair * CPU_COSTS.plain_pair * pairs
-        return Estimate(float(seconds), ours.bytes + int(64 * count))
+        seconds = ours.seconds * self.tested(region, reach) / sphere + COPY * request.lattice.size + BIN * count
+        pairs = request.lattice.size * request.charges.count / request.charges.volume * sphere
+        return Estimate(float(seconds + self.waiting(pairs)), ours.bytes + int(64 * count))
+
+    def tested(self, region: float, reach: float) -> float:
+        """Return the volume (A^3) of all bins that are within the cutoff of a region."""
+        r = reach + SIDE / 2
+        return float(region**3 + 6 * region**2 * r + 3 * np.pi * region * r**2 + 4 / 3 * np.pi * r**3)
+
+    def waiting(self, pairs: float) -> float:
+        """Return how long the GPU's result waits for atoms that the CPU sums, s."""
+        return 0.0
 
 
 class LargeBin(EarlyCutoff):
@@ -158,7 +160,19 @@ class LargeBin(EarlyCutoff):
 
     precisions: tuple[str, ...] = ("single",)
 
+    def tested(self, region: float, reach: float) -> float:
+        """Return the volume (A^3) of the large bins around a region."""
+        return (region + 2 * reach + max(reach, region)) ** 3
+
+
+class SmallBin(EarlyCutoff):
+    """The cutoff sum with small bins, after which the CPU sums the atoms that do not fit."""
+
+    def waiting(self, pairs: float) -> float:
+        """Return how long the GPU's result waits for atoms that the CPU sums, s."""
+        return LEFT * CPU_COSTS.pair * CPU_COSTS.plain_pair * pairs
+
 
 LARGEBIN = LargeBin("largebin", "cutoff sum of 2008: bins as wide as the cutoff")
-SMALLBIN = EarlyCutoff("smallbin", "cutoff sum of 2008: bins of 4 A, atoms that do not fit on the CPU")
+SMALLBIN = SmallBin("smallbin", "cutoff sum of 2008: bins of 4 A, atoms that do not fit on the CPU")
 OVERLAP = EarlyCutoff("overlap", "cutoff sum of 2008: smaller bins, atoms that do not fit on the CPU meanwhile")

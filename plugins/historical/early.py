@@ -104,7 +104,7 @@ class Early(Method):
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return the estimated time and memory; the time exceeds that of present kernels, which ``auto`` prefers."""
-        if engine.name != "cuda":
+        if not engine.runs_cuda:
             return Refusal("only runs on a GPU", "use {engine cuda}")
         return self.cost(request, engine)
 

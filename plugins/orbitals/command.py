@@ -57,7 +57,7 @@ class OrbitalGrid(GridOptions):
     """Points of a map around the nuclei of a molecule."""
 
     spacing: Annotated[float, Option(
-        "distance between grid points", unit="A", low=0.01, high=100, front=True)] = 0.2
+        "distance between grid points", unit="A", low=0.01, high=100, heading="main options")] = 0.2
     padding: Annotated[float, Option(
         "margin of the grid around the nuclei", unit="A", low=0, high=1000, heading="grid")] = 4.0
 

@@ -203,7 +203,8 @@ class InsertionPlan(TaskPlan["FreeEnergy"]):
             error = float(np.median(errors[mean > least])) if (mean > least).any() else None
             grids["sem"] = Grid(
                 lattice, np.minimum(errors, HIGHEST).astype(np.float32), "kcal/mol", self.temperature,
-                provenance=replace(provenance, quantity=f"standard error of the mean {provenance.quantity}"))
+                provenance=replace(
+                    provenance, quantity=f"standard error of the mean {provenance.quantity}", derived="error"))
         average = float(mean.mean())
         return FreeEnergy(
             grids, merged.count, tuple(merged.counts), cell, error, float(-work.kt * np.log(max(average, least))),

@@ -38,7 +38,7 @@ class ProbeOptions:
         metavar="SEL", selection=True, heading="grid")] = ""
     spacing: Annotated[float | None, Option(
         "distance between grid points; 0.375 A for probes and 1 A for a molecule unless given", unit="A", low=0.05,
-        high=100, front=True)] = None
+        high=100, heading="main options")] = None
     padding: Annotated[float | None, Option(
         "margin of the grid around these atoms; 4 A unless given, or 5 A around the fitted atoms in an open boundary",
         unit="A", low=0, high=1000, heading="grid")] = None

@@ -36,7 +36,8 @@ def argument_name(parameter: Parameter) -> str:
     """Return the name of a parameter in PyMOL, with an underscore if Python or PyMOL reserves the name."""
     if object_role(parameter) == "structure":
         return "selection"
-    return parameter.name + "_" * (keyword.iskeyword(parameter.name) or parameter.name in _TAKEN)
+    name = parameter.name
+    return name + "_" * (keyword.iskeyword(name) or name in _TAKEN)
 
 
 def displayed(command: Command) -> tuple[Parameter, ...]:

@@ -13,9 +13,14 @@ def _plane(text: str) -> Plane:
     return Plane.parse(text)
 
 
-def _maps(
+def _isosurfaces(
     isosurface: Annotated[float | None, Option(
         "level of isosurfaces outside the molecule, positive and negative", above=0)] = None,
+) -> Report:
+    return Report([], {})
+
+
+def _cuts(
     cut: Annotated[Plane | None, Option(
         "coloured plane through the map, such as z=12.5", unit="A", parse=_plane)] = None,
 ) -> Report:
@@ -28,11 +33,12 @@ def _ions(
     return Report([], {})
 
 
+#: Options of how PyMOL shows a result, in addition to those of all viewers, by what commands declare as `draws`.
+_SHOWN = {"ions": (_ions,), "isosurfaces": (_isosurfaces,), "orbital": (_isosurfaces,),
+          "surface": (_isosurfaces, _cuts), "difference": (_isosurfaces, _cuts), "live": (_isosurfaces, _cuts)}
+
+
 def display_options(command: Command) -> tuple[Parameter, ...]:
     """Return the parameters of the display of a command's results."""
-    if command.draws == "ions":
-        return Command.of(_ions).parameters
-    if command.draws in ("isosurfaces", "orbital"):
-        return Command.of(_maps).parameters[:1]
-    shared = surface_options(command)
-    return (*shared, *Command.of(_maps).parameters) if shared else ()
+    own = (p for function in _SHOWN.get(command.draws, ()) for p in Command.of(function).parameters)
+    return (*surface_options(command), *own)

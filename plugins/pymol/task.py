@@ -94,8 +94,8 @@ class Task(dialog.Task):
     def _read(self, parameter: Any) -> None:
         """Add the value of a parameter to `values`, unless it is the default."""
         value, role = self._given(parameter), adapters.object_role(parameter)
-        if parameter.name in ("assembly", "expand") and self.atoms is not None:
-            return  # both are read with the atoms
+        if adapters.is_copying(parameter) and self.atoms is not None:
+            return  # these are read with the atoms
         text = arguments.unquoted(value) if value is None or isinstance(value, str) else value
         if text == "" and not (parameter.required and role == "structure"):
             if parameter.required:
@@ -131,12 +131,11 @@ class Task(dialog.Task):
     def _copy(self) -> None:
         """Replace the atoms by those of the assembly or the cell, if one is requested."""
         assert self.atoms is not None
-        requested = {parameter.name: arguments.unquoted(self._given(parameter))
-                 for parameter in adapters.offered_parameters(self.command) if parameter.name in ("assembly", "expand")}
-        file, colon, name = requested.get("assembly", "").rpartition(":")
-        if colon:
-            requested["assembly"] = f"{self.cmd.exp_path(file)}:{name}"
-        copies = adapters.copies(requested, self.atoms.structure)
+        requested = {}
+        for parameter in filter(adapters.is_copying, self.command.parameters):
+            file, colon, name = arguments.unquoted(self._given(parameter)).rpartition(":")
+            requested[parameter.name] = f"{self.cmd.exp_path(file)}:{name}" if colon else name
+        copies = adapters.copies(self.command, requested, self.atoms.structure)
         if copies is not None:
             shown = self.results.load_copies(copies.of_structure(self.atoms.structure))
             self.atoms, self.changes = read_selection(self.cmd, f"%{shown}"), (copies,)

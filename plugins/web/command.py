@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import extras, registry
-from vmdpotential.commands.options import Assembly, Expand, Index, Ph, Prepare, Source
+from vmdpotential.commands.options import Assembly, Expand, Force, Index, Ph, Prepare, Source
 from vmdpotential.commands.structures import complete_for_display
 from vmdpotential.errors import InputError, TaskError, UsageError, count_of
 from vmdpotential.grid.lattice import Grid
@@ -37,10 +37,10 @@ class ViewSource:
         "map files", positional=True, metavar="MAP", front=True)] = ()
     topology: Annotated[Path | None, Option(
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
-        metavar="FILE", heading="structure and charges")] = None
+        metavar="FILE", heading="structure and charges", role="topology")] = None
     medium: Annotated[str | None, Option(
         f"{MEDIUM_HELP}{DEFAULT_MEDIUM}; no computes no potential, as if there are maps",
-        choices=(*MEDIUM_KINDS, "no"), front=True)] = None
+        choices=(*MEDIUM_KINDS, "no"), front=True, role="medium")] = None
     assembly: Assembly = ""
     expand: Expand = "no"
     index: Index = None
@@ -90,7 +90,7 @@ class PageOutput:
     output: Annotated[Path | None, Option(
         "page to write, .html, or scene of Mol*, .mvsx; - is standard output", short="o", metavar="FILE", written=True,
         suffix=".html", front=True)] = None
-    force: Annotated[bool, Option("replace a file that exists", viewer=False, heading="output")] = False
+    force: Force = False
 
     def check(self) -> None:
         """Raise an error for an output file that cannot be written, exists or has another format, or a missing script.

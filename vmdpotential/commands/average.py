@@ -82,7 +82,8 @@ class FitOptions:
 class AverageOptions(MapOptions):
     """Options of the map of each frame, by default with all charges of the simulation."""
 
-    medium: Annotated[str | Medium | None, Option(f"{MEDIUM_HELP}explicit", choices=MEDIUM_KINDS, front=True)] = None
+    medium: Annotated[str | Medium | None, Option(
+        f"{MEDIUM_HELP}explicit", choices=MEDIUM_KINDS, front=True, role="medium")] = None
 
     default_medium = "explicit"
 

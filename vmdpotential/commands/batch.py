@@ -106,7 +106,7 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
                    for key, matches in endings.items()}
         items.append(BatchItem(name, Path(os.path.abspath(path)), _absolute(row), outputs))
     given = _absolute({name: value for name, value in options.items() if name not in endings})
-    engine = given.get("engine") or next((p.default for p in command.parameters if p.name == "engine"), "cpu")
+    engine = next((given.get(p.name) or p.default for p in command.parameters if p.option.role == "engine"), "cpu")
     workers = settings.workers
     if workers is None:  # reading and writing files takes longer than the computation on a GPU
         workers = threads.count() if settings.scheduler else process_count(engine, threads.count())
@@ -188,7 +188,7 @@ def _fits(source: Parameter, path: Path) -> bool:
     """Return whether a file has a format that the command reads."""
     from vmdpotential.io.maps import is_map
 
-    if Structure in source.objects or source.name == "structure":
+    if Structure in source.objects:
         return recognise.is_structure(path)
     return is_map(path) if Grid in source.objects else True
 
@@ -215,7 +215,7 @@ def _endings(command: Command, formats: Suffixes, options: Mapping[str, Any]) ->
     """Return the endings of the output files of an input, by the parameters that name these files."""
     endings = {}
     for parameter in command.parameters:
-        if parameter.option.written and parameter.name == "output":
+        if parameter.option.written and parameter.option.short:
             chosen = [f".{word.removeprefix('.')}" for word in formats] or list(filter(None, [parameter.option.suffix]))
             if len(chosen) > 1 and not parameter.several:
                 raise UsageError("format", f"{command.name} writes one file for each input", value=" ".join(formats))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from vmdpotential.commands.options import UnitOfFile, read_maps
+from vmdpotential.commands.options import Force, UnitOfFile, read_maps
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.compare import MapSimilarity, map_difference, map_similarity, same_lattice, without_points
 from vmdpotential.grid.lattice import Grid
@@ -43,7 +43,7 @@ def compare(
         "figure of both maps and their difference: .png, .pdf or .svg", viewer=False, written=True,
         heading="main options")] = None,
     unit_of_file: UnitOfFile = None,
-    force: Annotated[bool, Option("replace files that exist", viewer=False, heading="output")] = False,
+    force: Force = False,
 ) -> Comparison:
     """Compare two maps: difference, correlation and Hodgkin index.
 

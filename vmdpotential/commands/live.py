@@ -39,7 +39,7 @@ class LiveOptions(MapOptions):
 
     spacing: Annotated[float, Option(
         "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
-        unit="A", low=0.01, high=100, front=True)] = 1.0
+        unit="A", low=0.01, high=100, heading="main options")] = 1.0
     tolerance: Annotated[float | None, Option(
         "largest rms error of the first map relative to the rms potential, at all test points and at those far from "
         "charges; exact methods and the method pb ignore it", low=LEAST_TOLERANCE, high=0.1,

@@ -63,10 +63,10 @@ Pka = Annotated[str, Option(
     choices=("model", "propka"), heading="structure and charges")]
 Assembly = Annotated[str, Option(
     "biological assembly to build, such as 1, by the operators in the structure file; entry.cif:1 uses those in "
-    "another file", metavar="[FILE:]NAME", heading="structure and charges")]
+    "another file", metavar="[FILE:]NAME", heading="structure and charges", role="assembly")]
 Expand = Annotated[str, Option(
     "cell expands the asymmetric unit of a crystal to its whole cell, by the operators of the space group",
-    choices=("no", "cell"), heading="structure and charges")]
+    choices=("no", "cell"), heading="structure and charges", role="expansion")]
 UnitOfFile = Annotated[str | None, Option(
     "unit of a map whose file states none, such as a cube file of another program",
     choices=(*POTENTIAL_UNITS, "hartree/e"),
@@ -87,13 +87,13 @@ Format = Annotated[str, Option(
 FramesOption = Annotated[slice | None, Option(
     "frames to use, counted from 0, as begin:end:step without the frame end itself; all unless given",
     parse=parse_frames,
-    metavar="B:E:S", viewer=False, front=True)]
+    metavar="B:E:S", viewer=False, front=True, role="frames")]
 _length_unit = Option("unit of lengths in a trajectory whose file states none (H5MD, NetCDF, LAMMPS, GSD)",
                       choices=tuple(LENGTH_UNITS), viewer=False, heading="trajectory")
 LengthUnit = Annotated[str | None, _length_unit]
 #: Where no viewer offers the trajectory, either.
 LengthUnitInShell = Annotated[str | None, replace(_length_unit, shell=True)]
-Force = Annotated[bool, Option("replace files that exist", viewer=False, heading="output")]
+Force = Annotated[bool, Option("replace files that exist", viewer=False, heading="output", role="overwriting")]
 
 
 def copies_of(structure: Structure, source: Path | Structure, assembly: str, expand: str) -> SymmetryCopies | None:
@@ -137,7 +137,7 @@ class Source:
         "structure file, or a topology if a trajectory provides the coordinates", positional=True)]
     topology: Annotated[Path | None, Option(
         "file with bonds, charges and names of the structure's atoms (PSF, prmtop, TPR ...)", viewer=False,
-        heading="structure and charges")] = None
+        heading="structure and charges", role="topology")] = None
     cell: CellOption = None
     index: Index = None
     assembly: Assembly = ""

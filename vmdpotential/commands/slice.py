@@ -92,7 +92,7 @@ class AtomsOptions:
         "structure whose atoms near the plane are drawn on top", metavar="FILE", front=True)] = None
     topology: Annotated[Path | None, Option(
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
-        metavar="FILE", heading="structure and charges")] = None
+        metavar="FILE", heading="structure and charges", role="topology")] = None
     slab: Annotated[float, Option(
         "thickness of the layer of atoms that is drawn", unit="A", above=0, heading="figure")] = 3.0
     waters: Annotated[bool, Option("also draw waters, without their virtual sites", heading="figure")] = False

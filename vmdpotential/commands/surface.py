@@ -74,7 +74,7 @@ class SurfacePotential(MapOptions):
     atoms: Annotated[Selection | None, Option(
         "atoms whose surface is computed, and whose charges contribute if the potential is computed; unless given, the "
         "solute (without free ions): all, solute, protein ..., or a selection",
-        metavar="all|solute|protein|SEL", front=True, selection=True)] = None
+        metavar="all|solute|protein|SEL", heading="main options", selection=True)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,7 +404,7 @@ def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,
     from vmdpotential.maps.interaction import in_medium
 
     if map is not None:
-        names = [p.name for p in fields_of(MapOptions) if p.name != "atoms"]
+        names = [p.name for p in fields_of(MapOptions) if p.argument not in SurfacePotential.__annotations__]
         warn_unused([*names, "set"], "the map is given")
         structure, prepared = source.hydrogenated()
         return structure, read_maps([map], unit)[0], prepared

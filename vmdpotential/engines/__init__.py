@@ -211,6 +211,9 @@ class Engine:
     #: Seconds that the steps of a sum take on this engine.
     costs: Costs = CPU_COSTS
 
+    #: Whether programs for PyCUDA run on it, which methods of other packages may have.
+    runs_cuda = False
+
     @property
     def has_transforms(self) -> bool:
         """Whether the engine has the Fourier transforms that a mesh needs."""

@@ -105,7 +105,7 @@ def check_range(value_range: tuple[float, float]) -> None:
 def standard_limit(grid: Grid) -> float | None:
     """Return 5 kT/e in the unit of a map, to one digit, if it is a potential in water; otherwise None."""
     if (grid.provenance.medium_kind not in _WATER or grid.unit not in POTENTIAL_UNITS
-            or grid.provenance.quantity.startswith(("difference", "standard"))):
+            or grid.provenance.derived):
         return None
     temperature = grid.temperature or DEFAULT_TEMPERATURE
     factor = coulomb_constant(grid.unit, temperature) / coulomb_constant("kT/e", temperature)

@@ -24,7 +24,7 @@ from vmdpotential.engines import cell_stretch, get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import FRAMES_LABEL, MIN_BLOCK_FRAMES, piece_size
 from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
-from vmdpotential.frames.gridded import frames_text, lattice_in
+from vmdpotential.frames.gridded import DERIVED_VALUES, frames_text, lattice_in
 from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, Moments
 from vmdpotential.frames.sums import FrameSum, named_arrays
 from vmdpotential.frames.task import FrameTask, MergedSums, TaskPlan
@@ -462,7 +462,8 @@ class CommonProperties:
     def provenance_of(self, name: str) -> Provenance:
         """Return the provenance of a map of :data:`STATISTICS`."""
         of = "of the " if name == "std" else ""
-        provenance = replace(self.provenance, quantity=f"{STATISTICS[name]} {of}{self.provenance.quantity}")
+        provenance = replace(self.provenance, quantity=f"{STATISTICS[name]} {of}{self.provenance.quantity}",
+                             derived=DERIVED_VALUES[name])
         return provenance if name == "mean" else replace(provenance, error=None, error_away=None)
 
     def grid(self, planning: AveragePlan, name: str, values: NDArray[np.float32]) -> Grid:

@@ -25,7 +25,7 @@ from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.work import Arrays, WorkNeeds
-from vmdpotential.frames.gridded import GridWork, frames_text, lattice_in
+from vmdpotential.frames.gridded import DERIVED_VALUES, GridWork, frames_text, lattice_in
 from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, Moments
 from vmdpotential.frames.sums import FrameSum, named_arrays
 from vmdpotential.frames.task import MergedSums, TaskPlan
@@ -252,7 +252,7 @@ class DensityPlan(TaskPlan["Density"]):
         quantity = {"number": "number density", "mass": "mass density", "charge": "charge density",
                     "electrons": "electron density", "occupancy": "occupancy"}[counted.quantity]
         return Provenance(
-            quantity=f"{kind} {quantity}", method=(
+            quantity=f"{kind} {quantity}", derived=DERIVED_VALUES[name], method=(
                 f"Gaussians of {work.width:g} A" if work.width else
                 "nearest grid point" if counted.radii is None else "radii"),
             boundary="open" if work.cell is None else "periodic", atoms=self.name, precision="double",
@@ -282,7 +282,7 @@ class DensityOptions(CheckedOptions):
         "standard deviation of the Gaussians by which atoms are spread; 0 counts each atom at its nearest grid point",
         unit="A", low=0, high=20, heading="method and accuracy")] = 0.0
     spacing: Annotated[float, Option(
-        "distance between grid points", unit="A", low=0.05, high=100, front=True)] = 1.0
+        "distance between grid points", unit="A", low=0.05, high=100, heading="main options")] = 1.0
     padding: Annotated[float | None, Option(
         "margin of the grid around the fitted atoms, or around the counted atoms if none are fitted; unless given, the "
         "grid covers the whole periodic cell, or has a margin of 5 A in an open boundary",

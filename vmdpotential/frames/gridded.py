@@ -27,6 +27,9 @@ from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]
 
+#: What the maps of statistics are in their :class:`~vmdpotential.grid.lattice.Provenance`, as `derived`.
+DERIVED_VALUES = {"mean": "", "std": "deviation", "sem": "error"}
+
 #: Number of random nodes at which the correlation of blocks is estimated.
 POINTS = 1024
 

@@ -21,7 +21,7 @@ from vmdpotential.maps import Medium
 from vmdpotential.maps.solute import chosen_atoms
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import SELECTION_WORDS, ResolvedSelection, Selection, names_present, select
-from vmdpotential.parameters import Command, Parameter, Report
+from vmdpotential.parameters import Command, OptionRole, Parameter, Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,13 +76,24 @@ def offered_parameters(command: Command) -> list[Parameter]:
     """Return the parameters that a viewer offers; required structures and maps come first."""
     chosen = [
         p for p in command.parameters
-        if p.option.viewer or p.required or is_topology(command, p) or (p.name == "force" and to_file(command))
+        if p.option.viewer or p.required or is_topology(command, p) or (
+            p.option.role == "overwriting" and to_file(command))
     ]
     if (trajectory := trajectory_of(command)) is not None:
-        chosen = [p for p in chosen if p.name not in ("frames", trajectory.name)]
-        chosen += [replace(p, option=replace(p.option, help=_FRAMES[trajectory.required]))
-                   for p in command.parameters if p.name == "frames"]
+        chosen = [p for p in chosen if p.option.role != "frames" and p is not trajectory]
+        frames = parameter_with(command, "frames")
+        chosen.append(replace(frames, option=replace(frames.option, help=_FRAMES[trajectory.required])))
     return sorted(chosen, key=lambda p: not (object_role(p) and p.required))
+
+
+def parameter_with(command: Command, role: OptionRole) -> Parameter:
+    """Return the parameter of a command that has a role."""
+    return next(p for p in command.parameters if p.option.role == role)
+
+
+def is_copying(parameter: Parameter) -> bool:
+    """Return whether a parameter requests copies of the structure, which an adapter makes when it reads the atoms."""
+    return parameter.option.role in ("assembly", "expansion")
 
 
 def trajectory_of(command: Command) -> Parameter | None:
@@ -105,10 +116,12 @@ def with_frames(command: Command, values: dict[str, Any], read: Callable[[], Loa
         Functions that expand frames if the structure consists of copies.
     """
     trajectory = trajectory_of(command)
-    if trajectory is None or not (trajectory.required or "frames" in values):
+    if trajectory is None:
         return
-    (frames,) = [p for p in command.parameters if p.name == "frames"]
-    chosen = frames.convert(values.pop("frames")) if "frames" in values else slice(None)
+    frames = parameter_with(command, "frames")
+    if not (trajectory.required or frames.name in values):
+        return
+    chosen = frames.convert(values.pop(frames.name)) if frames.name in values else slice(None)
     values[trajectory.name] = replace(read(), frames=chosen, changes=tuple(changes))
 
 
@@ -117,12 +130,13 @@ def is_topology(command: Command, parameter: Parameter) -> bool:
 
     The adapter reads that file, because commands accept a topology only with a structure file.
     """
-    return parameter.name == "topology" and any(object_role(other) == "structure" for other in command.parameters)
+    return parameter.option.role == "topology" and any(
+        object_role(other) == "structure" for other in command.parameters)
 
 
 def to_file(command: Command) -> bool:
     """Return whether a command's result in a viewer is a file that the user names (a figure), not objects."""
-    return any(parameter.name == "output" and parameter.option.viewer for parameter in command.parameters)
+    return any(parameter.option.written and parameter.option.viewer for parameter in command.parameters)
 
 
 def describe_parameter(parameter: Parameter) -> str:
@@ -132,15 +146,17 @@ def describe_parameter(parameter: Parameter) -> str:
     return parameter.option.help + (f" ({parameter.option.unit})" if parameter.option.unit else "")
 
 
-def copies(values: dict[str, Any], structure: Structure, file: Path | None = None) -> SymmetryCopies | None:
-    """Return the copies for the assembly or crystal cell that `values` request, and remove these values.
+def copies(command: Command, values: Mapping[str, Any], structure: Structure,
+           file: Path | None = None) -> SymmetryCopies | None:
+    """Return the copies for the assembly or crystal cell that `values` request, or None if they request neither.
 
-    None if neither is requested. A viewer creates an object of the copies and runs the command on it, so that it shows
+    A viewer creates an object of the copies and runs the command on it, so that it shows
     the structure that is computed.
 
     Parameters
     ----------
-    values : dict
+    command : Command
+    values : mapping
         Values by the names of parameters.
     structure : Structure
     file : Path or None
@@ -153,8 +169,10 @@ def copies(values: dict[str, Any], structure: Structure, file: Path | None = Non
     """
     from vmdpotential.commands.options import copies_of
 
-    return copies_of(structure, structure if file is None else file, values.pop("assembly", ""),
-                     values.pop("expand", "no"))
+    requested = {p.option.role: values.get(p.name) or p.default for p in command.parameters if is_copying(p)}
+    if not requested:
+        return None
+    return copies_of(structure, structure if file is None else file, requested["assembly"], requested["expansion"])
 
 
 def results(report: Report) -> list[tuple[str, Any]]:

@@ -9,9 +9,6 @@ from typing import Any
 from vmdpotential import registry
 from vmdpotential.parameters import Command, Parameter
 
-#: Options that a medium sets, which are folded where a medium can be chosen.
-_OF_MEDIUM = ("atoms", "method", "radii", "screened")
-
 _KINDS = {bool: "boolean", int: "integer", float: "number", Path: "file"}
 
 
@@ -70,12 +67,7 @@ def declare(command: Command) -> dict[str, Any]:
 
 def in_front(command: Command, parameter: Parameter) -> bool:
     """Return whether a dialog shows a parameter at once: if it is required or declared so, or if none is declared so.
-
-    The grid spacing is folded, and if the medium can be chosen, so are the parameters that it sets.
     """
-    has_medium = any(other.name == "medium" for other in command.parameters)
-    if parameter.name == "spacing" or (has_medium and parameter.name in _OF_MEDIUM):
-        return False
     any_in_front = any(other.option.front for other in command.parameters)
     return parameter.required or parameter.option.front or not any_in_front
 

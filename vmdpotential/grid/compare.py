@@ -86,7 +86,8 @@ def combine_maps(first: Grid, second: Grid, sign: int) -> Grid:
     quantity = f"{word} of {first.provenance.quantity or 'values'}"
     media = list(dict.fromkeys(grid.provenance.medium or "unknown" for grid in (first, second)))
     kinds = {grid.provenance.medium_kind for grid in (first, second)}
-    provenance = Provenance(quantity=quantity, medium="" if media == ["unknown"] else separator.join(media),
+    provenance = Provenance(quantity=quantity, derived="" if sign > 0 else "difference",
+                            medium="" if media == ["unknown"] else separator.join(media),
                             medium_kind=kinds.pop() if len(kinds) == 1 else "",
                             boundary=first.provenance.boundary, cell=first.provenance.cell,
                             inputs=(*first.provenance.inputs, *second.provenance.inputs),

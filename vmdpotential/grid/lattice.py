@@ -273,6 +273,9 @@ class Provenance:
     ----------
     quantity : str
         Name of the mapped quantity.
+    derived : str
+        How the values follow from maps of the quantity, if they are not its values or their mean: ``difference`` of two
+        maps, or ``deviation`` or ``error`` of the mean over frames. Such values have colours of their own.
     method, interaction : str
         Method of summation, and interaction between a charge and a point.
     medium : str
@@ -319,6 +322,7 @@ class Provenance:
     """
 
     quantity: str = "electrostatic potential"
+    derived: str = ""
     method: str = ""
     interaction: str = ""
     medium: str = ""

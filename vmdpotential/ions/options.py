@@ -77,5 +77,5 @@ class IonOptions(CheckedOptions):
         high=0.1, heading="method and accuracy")] = SITE_TOLERANCE
     engine: Annotated[str, Option(
         "compute engine of the potential: cpu, cuda, or auto for a GPU if there is one",
-        choices=partial(registered_choices, "engine"), heading="execution")] = "auto"
+        choices=partial(registered_choices, "engine"), heading="execution", role="engine")] = "auto"
     templates: Mapping[str, StructureLike] | None = None

@@ -68,11 +68,11 @@ Boundary = Annotated[str, Option(
     choices=("auto", "open", "periodic"), heading="method and accuracy")]
 Engine = Annotated[str, Option(
     "compute engine: cpu, cuda, or auto for a GPU if there is one", choices=partial(registered_choices, "engine"),
-    heading="execution")]
+    heading="execution", role="engine")]
 Unit = Annotated[str, Option("unit of the potential", choices=POTENTIAL_UNITS, heading="output")]
 Spacing = Annotated[float, Option(
     "largest distance between grid points; in a periodic cell it is reduced until it divides the cell's lengths",
-    unit="A", low=0.01, high=100, front=True)]
+    unit="A", low=0.01, high=100, heading="main options")]
 Tolerance = Annotated[float | None, Option(
     "largest rms error relative to the rms potential, at all test points and at those far from charges; 1e-4 unless "
     "given. Exact methods ignore it. If it is given, the method pb refines its grid until the errors outside the "
@@ -88,7 +88,7 @@ class AtomOptions(CheckedOptions):
         "all, solute, protein, water ..., or a selection: a CID such as //A/10-20, an "
         "expression such as 'protein and resid 1:100', or group NAME of an index file; it is evaluated once, on the "
         "structure",
-        metavar="all|solute|protein|SEL", front=True, selection=True)] = None
+        metavar="all|solute|protein|SEL", heading="main options", selection=True)] = None
     sources: Annotated[Selection | None, Option(
         "atoms whose charges contribute in a continuum (pb), where the other atoms are uncharged but part of the "
         "molecule; all unless given", metavar="SEL", selection=True, heading="medium")] = None
@@ -233,7 +233,7 @@ class MapOptions(SumOptions, GridOptions, AtomOptions):
     """
 
     medium: Annotated[str | Medium | None, Option(
-        f"{MEDIUM_HELP}{DEFAULT_MEDIUM}", choices=MEDIUM_KINDS, front=True)] = None
+        f"{MEDIUM_HELP}{DEFAULT_MEDIUM}", choices=MEDIUM_KINDS, front=True, role="medium")] = None
     unit: Unit = "kT/e"
 
     #: Medium of maps unless options imply another one.

@@ -36,6 +36,7 @@ from vmdpotential.parameters.command import (
 from vmdpotential.parameters.option import (
     CheckedOptions,
     Option,
+    OptionRole,
     Parameter,
     WithoutFields,
     by_own_names,
@@ -56,6 +57,7 @@ __all__ = [
     "Command",
     "Drawing",
     "Option",
+    "OptionRole",
     "Parameter",
     "Report",
     "ReportRows",

@@ -12,10 +12,14 @@ from functools import cache, wraps
 from keyword import iskeyword
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmdpotential.docstrings import with_entries
 from vmdpotential.errors import InputError, UsageError, similar_hint
+
+#: What an option is to the programs that offer it: a topology of the structure's atoms, the frames of a trajectory to
+#: use, the copies of a structure (two), permission to replace files, the medium of the charges, and the engine.
+OptionRole = Literal["", "topology", "frames", "assembly", "expansion", "overwriting", "medium", "engine"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Option:
         command because of it.
     bundled : bool
         Whether a file may also be named that comes with an installed package, such as ``amber14-all.xml``.
+    role : OptionRole
+        What it is to viewers, dialogs and batches, which treat it in a special way whatever its name; empty for none.
     """
 
     help: str
@@ -93,6 +99,7 @@ class Option:
     heading: str = ""
     data: Callable[[Path], Any] | None = None
     bundled: bool = False
+    role: OptionRole = ""
 
     def allowed(self) -> Sequence[str]:
         """Return the allowed values, empty if any value is allowed."""

@@ -140,7 +140,7 @@ def annotation(parameter: Parameter) -> Described:
     elif option.bundled:
         base = Bundled
     elif kind is Path:
-        base = SaveFileNameArg if parameter.name == "output" else OpenFileNameArg
+        base = SaveFileNameArg if option.written else OpenFileNameArg
     elif option.parse is not None:
         base = StringArg
     else:

@@ -150,10 +150,9 @@ def _copied(session: Any, command: Command, inputs: Mapping[str, Any],
 
     Without a request, they are the selected atoms, and there is no change.
     """
-    requested = {name: inputs[name] for name in ("assembly", "expand") if inputs.get(name)}
     files = [Path(model.filename) for model in selected.models if getattr(model, "filename", None)]
     file = files[0] if len(selected.models) == len(files) == 1 else None
-    copies = adapters.copies(requested, selected.structure, file)
+    copies = adapters.copies(command, inputs, selected.structure, file)
     if copies is None:
         return selected, ()
     structure = copies.of_structure(selected.structure)
@@ -218,7 +217,7 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
             values[parameter.name] = selected.structure
         elif parameter.option.data is not None:
             values[parameter.name] = parameter.option.data(Path(value).expanduser())
-        elif parameter.name not in ("assembly", "expand"):  # these are read with the atoms
+        elif not adapters.is_copying(parameter):  # which is read with the atoms
             values[parameter.name] = value
     if selected is not None:
         for parameter in command.parameters:

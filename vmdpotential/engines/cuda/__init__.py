@@ -34,6 +34,7 @@ class CudaEngine(Engine):
 
     name = "cuda"
     costs: Costs = CUDA_COSTS
+    runs_cuda = True
 
     def check(self) -> None:
         """Make sure that the engine works on this machine.
