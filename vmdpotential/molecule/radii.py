@@ -166,17 +166,29 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
     radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)
-    pairs, lengths = close_pairs(structure.positions, _BONDED, structure.cell)
-    kinds = elements[pairs]
-    hydrogens = (kinds == "H").sum(1)
-    longest = np.select([hydrogens == 1, hydrogens == 2, (kinds == "S").any(1)], [BOND, 0.0, _BONDED], _HEAVY)
-    pairs = pairs[lengths < longest]
+    pairs = _pairs_at_bonds(structure, elements)
     saturated = (np.bincount(pairs.ravel(), minlength=len(elements)) == 4) & np.isin(elements, ["C", "N"]) & amino
     chosen = saturated.copy()
     for first, second in (pairs.T, pairs.T[::-1]):
         chosen[first[saturated[second] & (elements[first] == "H")]] = True
     radii[chosen] = _by_element(elements[chosen], _SATURATED)
     return radii
+
+
+def bonded_pairs(structure: Structure, elements: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Return the bonds (B, 2) of the topology, or the pairs of atoms at the distance of a bond if it has none."""
+    if structure.topology is not None and len(structure.topology.bonds):
+        return structure.topology.bonds
+    return _pairs_at_bonds(structure, elements)
+
+
+def _pairs_at_bonds(structure: Structure, elements: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Return the pairs of atoms (B, 2) at the distance of a bond."""
+    pairs, lengths = close_pairs(structure.positions, _BONDED, structure.cell)
+    kinds = elements[pairs]
+    hydrogens = (kinds == "H").sum(1)
+    longest = np.select([hydrogens == 1, hydrogens == 2, (kinds == "S").any(1)], [BOND, 0.0, _BONDED], _HEAVY)
+    return pairs[lengths < longest]
 
 
 def _set_on_nitrogen(structure: Structure, elements: NDArray[np.str_], radii: Floats) -> None:
