@@ -126,6 +126,7 @@ CASES = {
     "map-continuum": ["map", *PEPTIDE, "-o", "pb.npz", "--spacing", "1.5", "--method", "pb", "--atoms", "protein",
                       "--screened", "0.15"],
     "energy": ["energy", *PEPTIDE, "--between", "(ACE)", "(NME)", "--solvent", "pb", "--spacing", "1.5"],
+    "energy-in-solvent": ["energy", *FRAMES, "--between", "(ACE)", "(NME)", "--solvent", "gb", "--by", "residue"],
     "energy-frames": ["energy", *FRAMES, "--between", "protein", "water", "--by", "residue"],
     "forces": ["forces", *PEPTIDE, "--between", "protein", "water", "-o", "forces.csv"],
     "rdf": ["rdf", *FRAMES, "--between", OXYGEN, OXYGEN, "protein", OXYGEN, "--range", "6", "-o", "rdf.csv"],
@@ -190,8 +191,8 @@ def folder(tmp_path_factory):
 
 
 #: Commands whose results have a figure.
-DRAWN = ("map", "energy-frames", "rdf", "field", "field-bonds", "profile", "profile-map", "average", "compare",
-         "density", "probe", "probe-ligand", "orbital", "slice")
+DRAWN = ("map", "energy-frames", "energy-in-solvent", "rdf", "field", "field-bonds", "profile", "profile-map",
+         "average", "compare", "density", "probe", "probe-ligand", "orbital", "slice")
 
 
 @pytest.mark.slow

@@ -199,23 +199,23 @@ def test_energy_command_in_water(tmp_path):
     options = {"topology": folder / "complex-vacuum.prmtop", "between": between, "solvent": "pb"}
     data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data
     result = data["solvent"][0]
-    assert result["total"] == pytest.approx(result["coulomb"] + result["screening"] + sum(result["desolvation"]))
+    parts = [result[name] for name in ("coulomb", "screening", "desolvation_1", "desolvation_2")]
+    assert result["electrostatic"] == pytest.approx(sum(parts))
+    assert result["total"] == pytest.approx(sum(parts) + data["pairs"][0]["lennard_jones"])
     assert result["coulomb"] == pytest.approx(data["pairs"][0]["coulomb"] / INSIDE, rel=1e-3)  # two molecules
-    assert abs(result["total"]) < abs(result["coulomb"])
+    assert abs(result["electrostatic"]) < abs(result["coulomb"])
     whole = read_structure(folder / "complex-vacuum.pdb", topology=options["topology"])
     radii = atomic_radii(whole, np.ones(len(whole), bool), "mbondi2")[0]
     write_pqr(replace(whole, radii=radii), tmp_path / "complex.pqr")
     alone = energy_(structure=tmp_path / "complex.pqr", spacing=1.0, between=between, solvent="pb", radii="mbondi2",
                     output=tmp_path / "energies.csv")
-    assert alone.data["solvent"][0]["total"] == pytest.approx(result["total"], abs=1e-3 * abs(result["coulomb"]))
+    assert alone.data["solvent"][0]["total"] == pytest.approx(result["electrostatic"], abs=1e-3 * result["coulomb"])
+    assert alone.data["solvent"][0]["lennard_jones"] is None
     assert len((tmp_path / "energies.csv").read_text().splitlines()) == 2
     with pytest.raises(InputError, match="Lennard-Jones"):
         energy_(structure=tmp_path / "complex.pqr", between=between)
     polar = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options, **{"set": {"inside": 4.0}}).data
     assert polar["solvent"][0]["coulomb"] == pytest.approx(result["coulomb"] * INSIDE / 4, rel=1e-6)
-    with pytest.raises(UsageError) as caught:
-        energy_(structure=folder / "complex-vacuum.pdb", trajectory=folder / "complex-vacuum.pdb", **options)
-    assert caught.value.parameter == "solvent"
 
 
 @pytest.mark.parametrize(("inside", "solvent"), [(80.0, 2.0), (200.0, 1.0)])

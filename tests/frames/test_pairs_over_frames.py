@@ -17,6 +17,9 @@ FILES = WATER / "alanine-dipeptide.crd", WATER / "alanine-dipeptide.prmtop"
 COMMANDS = {
     "energy": ("energy", {"between": ("protein", "water"), "by": "residue", "electrostatics": "pme"}),
     "totals": ("energy", {"between": ("protein", "water", "//*/2", "water"), "electrostatics": "rf"}),
+    "born": ("energy", {"between": ("(ACE)", "(NME)"), "solvent": "gb", "gb_model": "gbn2"}),
+    "born residues": ("energy", {"between": ("(ACE)", "(NME)"), "solvent": "gb", "by": "residue"}),
+    "poisson": ("energy", {"between": ("(ACE)", "(NME)"), "solvent": "pb", "spacing": 1.5, "surface_tension": 0.005}),
     "forces": ("forces", {"between": ("protein", "water"), "electrostatics": "pme"}),
     "rdf": ("rdf", {"between": ("//*/(WAT,HOH)/O", "//*/(WAT,HOH)/O"), "range": 8.0}),
     "field": ("field", {"at": "protein"}),

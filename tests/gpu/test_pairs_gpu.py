@@ -15,6 +15,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.pairs import all_pairs
 from vmdpotential.pairs.distances import count_distances
+from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
 from vmdpotential.plugins.historical import nbody
 
 pytestmark = pytest.mark.gpu
@@ -36,6 +37,20 @@ def test_all_pairs(engine, count):
             actual, exact = (nbody.sum_bodies(one, kernel, columns, precision, softening=0.1)
                              for one in (engine, get_engine("cpu")))
             assert relative_rms(actual, exact) < tolerance
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("count", [1, 130, 3000])
+def test_generalized_born(engine, model, count):
+    rng = np.random.default_rng(count)
+    nodes = np.argwhere(np.ones((15, 15, 15)))[rng.permutation(3375)[:count]]
+    places = 1.6 * nodes + rng.uniform(-0.2, 0.2, (count, 3))
+    sizes, kinds, charges = np.array([1.2, 1.3, 1.55, 1.7]), rng.integers(0, 4, count), rng.normal(size=count)
+    necks = np.stack([rng.uniform(2, 3, (4, 4)), rng.uniform(0, 0.05, (4, 4))])
+    for kappa in (0.0, 0.1):
+        born = GeneralizedBorn(MODELS[model], charges, sizes[kinds], np.full(count, 0.8),
+                               np.tile([1.0, 0.8, 4.85], (count, 1)), kinds, necks, 1.0, 78.5, kappa, "cpu")
+        assert relative_rms(replace(born, engine=engine.name).energies(places), born.energies(places)) < 1e-11
 
 
 @pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])

@@ -22,7 +22,7 @@ from vmdpotential.commands.between import (
     selection_pairs,
     warn_of_mixture,
 )
-from vmdpotential.commands.continuum import binding_data, binding_line
+from vmdpotential.commands.continuum import BoundEnergies
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
@@ -33,15 +33,19 @@ from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import RADII_SETS
+from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import by_residue
+from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
 if TYPE_CHECKING:
-    from vmdpotential.maps.binding import Binding
+    from vmdpotential.maps.binding import BindingPlan
 
 Floats = NDArray[np.float64]
+
+#: Generalized Born models.
+BORN_MODELS = ("obc2", "gbn2")
 
 _COLUMNS = ("coulomb", "lennard_jones", "total")
 
@@ -86,18 +90,46 @@ class SolventOptions:
     """Options of the continuum in which electrostatic energies are also computed."""
 
     solvent: Annotated[str, Option(
-        "also compute the electrostatic energy in a continuum of water with 0.15 M of salt (pb, the Poisson-Boltzmann "
-        "equation), with the desolvation of both selections", choices=("none", "pb"),
-        heading="medium")] = "none"
+        "also compute the energy of binding in a continuum of water with 0.15 M of salt, with the desolvation of both "
+        "selections: by the Poisson-Boltzmann equation (pb) or a Generalized Born model (gb)",
+        choices=("none", "pb", "gb"), heading="medium")] = "none"
+    gb_model: Annotated[str, Option(
+        "Generalized Born model, Amber's igb=5 (obc2) or igb=8 (gbn2), with its own radii", choices=BORN_MODELS,
+        heading="medium")] = "obc2"
+    surface_tension: Annotated[float, Option(
+        "energy of the accessible surface; 0 leaves it out, Amber's is 0.0072 for gb and 0.00542 for pb",
+        unit="kcal/mol/A^2", low=0.0, high=10.0, heading="medium")] = 0.0
+    surface_offset: Annotated[float, Option(
+        "what is added to the surface energy of each molecule, and so subtracted from that of binding; Amber's is "
+        "0.92 for pb", unit="kcal/mol", low=-1e3, high=1e3, heading="medium")] = 0.0
     radii: Annotated[str, Option(
         "atomic radii in the continuum: auto for those of the file, or a named set",
         choices=("auto", *RADII_SETS), heading="medium")] = "auto"
     spacing: Annotated[float, Option(
         "grid spacing of the continuum", unit="A", low=0.05, high=2.0, heading="grid")] = 0.5
     solution: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the continuum, such as salt=0.1,inside=4; also its ions by name and molarity, such as "
+        "parameters of the continuum, such as salt=0.1,inside=4; of pb also its ions by name and molarity, such as "
         "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers,
         heading="method and accuracy")] = None
+
+    def plans(self, structure: Structure, chosen: Sequence[tuple[str, str, Mask, Mask]], engine: str,
+              frames: bool) -> list[BindingPlan]:
+        """Return the plans of the energies of binding of pairs of selections; none without a solvent."""
+        from vmdpotential.maps.binding import SurfaceEnergy, plan_binding
+
+        if self.solvent == "none":
+            warn_unused(("radii", "spacing", "set", "gb_model", "surface_tension", "surface_offset"),
+                        "there is no continuum; add {solvent pb} or {solvent gb}")
+            return []
+        if self.solvent == "gb":
+            warn_unused(("radii", "spacing"), "a Generalized Born model has radii of its own, and no grid")
+        else:
+            warn_unused(("gb_model",), "it is for {solvent gb}")
+        return [plan_binding(structure, a, b, model=self.gb_model if self.solvent == "gb" else "pb",
+                             spacing=self.spacing, radii=self.radii, parameters=self.solution,
+                             surface=SurfaceEnergy(self.surface_tension, self.surface_offset), engine=engine,
+                             frames=frames)
+                for _, _, a, b in chosen]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +142,8 @@ class EnergyOutput(TableOutput):
         short="o",
         viewer=False, written=True)] = None
     figure: Annotated[Path | None, Option(
-        "figure of the residues with the largest energies: .png, .pdf or .svg; only for the rows residue", viewer=False,
-        written=True, heading="main options")] = None
+        "figure of the residues with the largest energies, for the rows residue, or of the terms in a solvent over the "
+        "frames of a trajectory: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
 
 
 def energy(
@@ -132,8 +164,13 @@ def energy(
     Each pair of atoms counts once, even if the selections overlap. Pairs that the force field excludes are left out,
     and 1-4 pairs have their own parameters. Rows by residue or atom are for those of the first selection, and add up to
     the total. For a trajectory, means over its frames are reported with standard errors and 95 % confidence intervals;
-    tables and JSON also contain standard deviations. The energy in a continuum needs no Lennard-Jones parameters;
-    without them, as from a PQR file, it is the only one.
+    tables and JSON also contain standard deviations.
+
+    In a solvent, the energy of binding of the selections as rigid molecules is the difference of the complex and both
+    alone (single-trajectory MM/PBSA and MM/GBSA): van der Waals, Coulomb, the screening by the solvent, the desolvation
+    of both, and with a tension the surface. Tables have these terms for every frame, or for residues or atoms of both
+    selections, each with half of a pair's energy. Entropy and changes of conformation are left out. Without
+    Lennard-Jones parameters, as from a PQR file, so is van der Waals.
 
     Raises
     ------
@@ -144,83 +181,110 @@ def energy(
     StoppedError
         When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
-    from vmdpotential.maps.binding import binding_energy
-
     output.check()
-    if output.figure is not None and by != "residue":
-        raise UsageError("figure", "a figure is only drawn for residues", "use {by residue}")
-    if solvent.solvent != "none" and trajectory.trajectory is not None:
-        raise UsageError("solvent", "the energy in a continuum is only computed for one structure, not over frames",
-                         "leave out {trajectory}",
-                         value=solvent.solvent)
-    if solvent.solvent == "none":
-        warn_unused(("radii", "spacing", "set"), "there is no continuum; add {solvent pb}")
+    series = trajectory.trajectory is not None
+    if output.figure is not None and by != "residue" and not (by == "total" and series and solvent.solvent != "none"):
+        raise UsageError("figure", "a figure is only drawn for residues, or for energies in a solvent over frames",
+                         "use {by residue}")
     structure, report, frames = source.with_frames_of(trajectory, between, "between")
     chosen = selection_pairs(structure, between)
-
-    def bound() -> list[Binding]:
-        return [] if solvent.solvent == "none" else [
-            binding_energy(structure, a, b, spacing=solvent.spacing, radii=solvent.radii, parameters=solvent.solution,
-                           engine=options.engine)
-            for _, _, a, b in chosen]
-
-    if solvent.solvent != "none" and by == "total" and not options.parameters and not has_terms(structure):
-        in_water = EnergiesInContinuum(
-            charges=report, binding=bound(), names=[(a, b) for a, b, _, _ in chosen], unit="kcal/mol",
-            structure=structure, files=output.paths)
-        output.write(in_water, f"{chosen[0][0]} with {chosen[0][1]}")
-        return in_water
-    terms = options.terms(structure)
-    warn_of_mixture(structure, report, terms)
-    sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
+    plans = tuple(solvent.plans(structure, chosen, options.engine, series))
     execution = execution.with_block_folder(output.output)
+    cells = CellFrames.of(structure, frames, options.boundary, source.cell)
+    with_terms = not plans or bool(options.parameters) or has_terms(structure)
+    sums: list[InteractionEnergyPlan] = []
+    if with_terms:
+        terms = options.terms(structure)
+        warn_of_mixture(structure, report, terms)
+        sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
+    of_both = sums and plans and by != "total"
+    reverse = [options.between(structure, terms, b, a) for _, _, a, b in chosen] if of_both else []
     with progress.clock() as clock:
-        work = PairEnergies(CellFrames.of(structure, frames, options.boundary, source.cell), tuple(sums), structure, by)
+        work = PairEnergies(cells, tuple(sums), structure, by, plans, tuple(reverse))
         merged = over_frames(work, execution)
-    rows = [_Rows(structure, a, b, by, entry.atoms, merged[f"rows {n}"], merged["numbers"].values,
-                  merged[f"total {n}"].values)
-            for n, ((a, b, _, _), entry) in enumerate(zip(chosen, sums, strict=True))]
-    binding = bound()
-
-    result = Energies(
-        charges=report, pairs=[item for row in rows for item in row.data()], by=by, unit="kcal/mol", options=options,
-        errors=[pair.error for pair in sums], frames=merged.count, cell=last_cell(merged), parameters=terms.source,
-        sums=sums, rows=rows, binding=binding,
-        solvent=[binding_data(row.a, row.b, entry) for row, entry in zip(rows, binding, strict=False)] or None,
-        seconds=clock.seconds, structure=structure, series=trajectory.trajectory is not None,
-        files=output.paths, draws=by == "residue" and output.draws)
-    output.write(result, f"{rows[0].a} with {rows[0].b}")
+    bound = [BoundEnergies(structure, a, b, by, plan, merged["numbers"].values, merged[f"bound {n}"].values,
+                           None if by == "total" else merged[f"bound rows {n}"])
+             for n, ((a, b, _, _), plan) in enumerate(zip(chosen, plans, strict=False))]
+    result: Energies | EnergiesInContinuum
+    common: dict[str, Any] = {
+        "charges": report, "unit": "kcal/mol", "by": by, "frames": merged.count, "bound": bound,
+        "seconds": clock.seconds, "structure": structure, "series": series, "files": output.paths,
+        "draws": (by == "residue" or bool(plans and series)) and output.draws}
+    if sums:
+        rows = [_Rows(structure, a, b, by, entry.atoms, merged[f"rows {n}"], merged["numbers"].values,
+                      merged[f"total {n}"].values)
+                for n, ((a, b, _, _), entry) in enumerate(zip(chosen, sums, strict=True))]
+        result = Energies(**common, pairs=[item for row in rows for item in row.data()], options=options,
+                          errors=[pair.error for pair in sums], cell=last_cell(merged), parameters=terms.source,
+                          sums=sums, rows=rows)
+    else:
+        result = EnergiesInContinuum(**common)
+    output.write(result, f"{chosen[0][0]} with {chosen[0][1]}")
     if merged.count == len(work.frames.numbers()):
         clear_blocks(execution.folder)
     return complete_frames(result, result.frames, len(work.frames.numbers()))
 
 
-class Energies(PairResult):
+class InSolvent(Result):
+    """Base class of energies of which some are of binding in a solvent."""
+
+    by: str
+    frames: int
+    bound: Sequence[BoundEnergies]
+    series: bool
+
+    def bound_table(self) -> TableColumns:
+        """Return the table of the energies in the solvent: of residues or atoms, or with a row for every frame."""
+        if self.by == "total":
+            tables = [entry.frame_table() for entry in self.bound]
+            if not self.series:
+                tables = [{name: column for name, column in table.items() if name != "frame"} for table in tables]
+        else:
+            tables = [{"a": [entry.a] * len(entry.names), "b": [entry.b] * len(entry.names), **entry.row_table()}
+                      for entry in self.bound]
+        return {name: [value for table in tables for value in table[name]]
+                for name in tables[0] if all(name in table for table in tables)}
+
+    def plot_bound(self, ax: Axes) -> Axes:
+        """Draw the terms over frames, or the residues with the largest energies, of the first pair of selections."""
+        first = self.bound[0]
+        title = f"{first.a} with {first.b}"
+        if self.by == "total":
+            return figures.draw_terms(ax, first.numbers.tolist(), first.curves(), title)
+        assert first.rows is not None
+        mean, uncertainty = first.rows.moments.mean, first.rows.uncertainty()
+        return figures.draw_residues(
+            ax, first.names, mean[:, 1:4].sum(1), mean[:, -1] - mean[:, 1:4].sum(1),
+            None if uncertainty is None else uncertainty.interval[:, -1], title, ("electrostatic", "others"))
+
+    def draw_bound(self) -> Figure | None:
+        """Return the figure of :meth:`plot_bound`; None for one frame, or by atom."""
+        if self.by == "residue":
+            return figures.residues(self.plot_bound, len(self.bound[0].names))
+        return figures.terms_of_frames(self.plot_bound) if self.by == "total" and self.series else None
+
+
+class Energies(InSolvent, PairResult):
     """Energies between pairs of selections, kcal/mol."""
 
     pairs: Sequence[Mapping[str, Any]]
-    by: str
     errors: Sequence[float | None]
-    frames: int
-    solvent: Sequence[Mapping[str, Any]] | None
     seconds: float
     rows: Sequence[_Rows]
-    binding: Sequence[Binding]
-    series: bool
 
     @property
     def row(self) -> Mapping[str, Any]:
         """Numbers for the table of a batch, with the energies of every pair of selections."""
         energies = {f"{name}{f'_{n}' if n else ''}": value for n, row in enumerate(self.rows)
                     for name, value in zip(_COLUMNS, row.mean.sum(0).tolist(), strict=True)}
-        bound = {f"solvent{f'_{n}' if n else ''}": binding.total for n, binding in enumerate(self.binding)}
+        bound = {f"solvent{f'_{n}' if n else ''}": entry.mean["total"] for n, entry in enumerate(self.bound)}
         return {**super().row, **energies, **bound}
 
     def entries(self) -> dict[str, Any]:
         """Return the entries of ``--json``."""
         return super().entries() | {
-            "pairs": self.pairs, "by": self.by, "errors": self.errors, "frames": self.frames, "solvent": self.solvent,
-            "seconds": self.seconds}
+            "pairs": self.pairs, "by": self.by, "errors": self.errors, "frames": self.frames,
+            "solvent": [entry.data for entry in self.bound] or None, "seconds": self.seconds}
 
     def text(self) -> Iterator[str | ReportRows]:
         """Yield the parameters, errors and rows."""
@@ -230,12 +294,14 @@ class Energies(PairResult):
                    + (f", {row.a} with {row.b}" if len(self.rows) > 1 else ""))
         for row in self.rows:
             yield from _lines(row)
-        for row, bound in zip(self.rows, self.binding, strict=False):
-            yield binding_line(row.a, row.b, bound)
+        for entry in self.bound:
+            yield from entry.text()
         yield (f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine")
 
     def table(self) -> TableColumns:
-        """Return the rows; with a trajectory and by total, a row for every frame."""
+        """Return the rows; with a trajectory and by total, a row for every frame. In a solvent, those in it."""
+        if self.bound:
+            return self.bound_table()
         rows = self.pairs
         if self.series and self.by == "total":
             rows = [{"frame": number, "a": row.a, "b": row.b, **dict(zip(_COLUMNS, values.tolist(), strict=True))}
@@ -245,13 +311,17 @@ class Energies(PairResult):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the rows with the largest energies, of the first pair of selections."""
+        if self.bound:
+            return self.plot_bound(ax)
         row = self.rows[0]
         uncertainty = row.sums.uncertainty()
         interval = None if uncertainty is None else uncertainty.interval[:, 2]
         return figures.draw_residues(ax, row.names, row.mean[:, 0], row.mean[:, 1], interval, f"{row.a} with {row.b}")
 
     def draw(self) -> Figure | None:
-        """Return the figure of residues."""
+        """Return the figure of residues, or of the terms in a solvent over frames."""
+        if self.bound:
+            return self.draw_bound()
         return figures.residues(self.plot, len(self.rows[0].names)) if self.by == "residue" else None
 
     @cached_property
@@ -262,23 +332,18 @@ class Energies(PairResult):
         return {**super().objects, "values": _coloured(self.structure, self.rows[0], self.sums[0].atoms)}
 
 
-class EnergiesInContinuum(Result):
-    """Electrostatic energies of pairs of selections in a continuum, kcal/mol, without Lennard-Jones parameters."""
+class EnergiesInContinuum(InSolvent):
+    """Energies of binding of pairs of selections in a continuum, kcal/mol, without Lennard-Jones parameters."""
 
     charges: ChargeReport
     unit: str
-    names: Sequence[tuple[str, str]]
-    binding: Sequence[Binding]
+    seconds: float
     structure: Structure
-
-    @cached_property
-    def solvent(self) -> list[dict[str, Any]]:
-        """The energies of each pair of selections."""
-        return [binding_data(a, b, entry) for (a, b), entry in zip(self.names, self.binding, strict=True)]
 
     def entries(self) -> dict[str, Any]:
         """Return the entries of ``--json``."""
-        return super().entries() | {**self.charges.data, "unit": self.unit, "solvent": self.solvent}
+        return super().entries() | {**self.charges.data, "unit": self.unit, "by": self.by, "frames": self.frames,
+                                    "solvent": [entry.data for entry in self.bound], "seconds": self.seconds}
 
     def shown(self) -> dict[str, Any]:
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
@@ -287,15 +352,22 @@ class EnergiesInContinuum(Result):
     def text(self) -> Iterator[str | ReportRows]:
         """Yield the charges and the energies."""
         yield str(self.charges)
-        yield "no Lennard-Jones parameters: electrostatic energies in the continuum only"
-        for (a, b), entry in zip(self.names, self.binding, strict=True):
-            yield binding_line(a, b, entry)
+        yield "no Lennard-Jones parameters: energies in the continuum only"
+        for entry in self.bound:
+            yield from entry.text()
+        yield f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s"
 
     def table(self) -> TableColumns:
-        """Return a row for each pair of selections."""
-        columns: TableColumns = {"a": [a for a, _ in self.names], "b": [b for _, b in self.names]}
-        tables = [entry.table() for entry in self.binding]
-        return {**columns, **{name: [value for table in tables for value in table[name]] for name in tables[0]}}
+        """Return a row for each pair of selections, frame, residue or atom."""
+        return self.bound_table()
+
+    def plot(self, ax: Axes) -> Axes:
+        """Draw the terms over frames, or the residues with the largest energies."""
+        return self.plot_bound(ax)
+
+    def draw(self) -> Figure | None:
+        """Return the figure of the terms or residues."""
+        return self.draw_bound()
 
 
 def _lines(row: _Rows) -> Iterator[str | ReportRows]:

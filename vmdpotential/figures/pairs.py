@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,9 @@ MOST = 20
 #: Length of a name in a legend above which each name is on a line of its own.
 LONG = 16
 
+#: Number of frames below which each has a mark.
+FEW = 50
+
 _MM = 1 / 25.4
 
 
@@ -42,7 +45,7 @@ def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
 
 
 def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones: Floats, spread: Floats | None = None,
-                  title: str = "") -> Axes:
+                  title: str = "", labels: tuple[str, str] = ("Coulomb", "Lennard-Jones")) -> Axes:
     """Draw bars of the residues with the largest energies, of either sign, into Axes.
 
     Parameters
@@ -53,13 +56,15 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     spread : (n,) float64, optional
         Half the widths of the 95 % intervals of the total energies over frames; NaN if there is none.
     title : str
+    labels : (str, str)
+        Names of the two energies.
     """
     total = coulomb + lennard_jones
     rows = np.argsort(-np.abs(total), kind="stable")[:MOST]
     rows = rows[np.argsort(total[rows], kind="stable")]
     y = np.arange(len(rows))
-    ax.barh(y - 0.2, coulomb[rows], 0.4, color=CURVE_COLOURS[0], label="Coulomb")
-    ax.barh(y + 0.2, lennard_jones[rows], 0.4, color=CURVE_COLOURS[1], label="Lennard-Jones")
+    ax.barh(y - 0.2, coulomb[rows], 0.4, color=CURVE_COLOURS[0], label=labels[0])
+    ax.barh(y + 0.2, lennard_jones[rows], 0.4, color=CURVE_COLOURS[1], label=labels[1])
     ax.errorbar(total[rows], y, xerr=None if spread is None else spread[rows], fmt="D", color="black",
                 markersize=2.5, elinewidth=0.6, label="total")
     ax.axvline(0, color="#808080", linewidth=0.4)
@@ -69,6 +74,31 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     if title:
         ax.set_title(drawable_text(title))
     ax.legend(frameon=False)
+    return ax
+
+
+def terms_of_frames(draw: Callable[[Axes], Axes]) -> Figure:
+    """Return a figure of energies over frames, into which `draw` draws with :func:`draw_terms`."""
+    prepare()
+    from matplotlib.figure import Figure
+
+    with figure_style():
+        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, 70 * _MM), layout="constrained")
+        ax = draw(figure.add_subplot())
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
+def draw_terms(ax: Axes, frames: Sequence[int], terms: Mapping[str, Floats], title: str = "") -> Axes:
+    """Draw energies, kcal/mol, over the numbers of frames into Axes; the last one is the total."""
+    for n, (name, values) in enumerate(terms.items()):
+        last = n == len(terms) - 1
+        ax.plot(frames, values, color="black" if last else CURVE_COLOURS[n % len(CURVE_COLOURS)],
+                marker="o" if len(frames) < FEW else "", markersize=2, label=drawable_text(name))
+    ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
+    ax.set(xlabel="Frame", ylabel="Energy (kcal/mol)")
+    if title:
+        ax.set_title(drawable_text(title))
     return ax
 
 

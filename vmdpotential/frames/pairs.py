@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, WorkNeeds
@@ -23,10 +24,14 @@ from vmdpotential.frames.statistics import FrameMean
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.frames.task import FrameTask, MergedSums, merge_blocks, run_task
 from vmdpotential.io.trajectories.frames import Frame
+from vmdpotential.maps.binding import BindingPlan
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.pairs.rdf import PairHistogram
+
+#: Terms of a binding energy in a solvent, kcal/mol.
+BOUND = ("lennard_jones", "coulomb", "screening", "desolvation_1", "desolvation_2", "surface")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,30 +46,44 @@ class PairEnergies(FrameTask):
     by : str
         ``total``, ``residue`` or ``atom`` for energies, in one row or a row for each of these; ``forces`` for the
         forces on each atom.
+    binding : tuple of BindingPlan
+        The energies of binding of each pair of selections in a solvent, or none.
+    reverse : tuple of InteractionEnergyPlan
+        The pairs with their selections exchanged, for Lennard-Jones energies of the rows of both.
     """
 
     frames: CellFrames
     pairs: tuple[InteractionEnergyPlan, ...]
     structure: Structure
     by: str
+    binding: tuple[BindingPlan, ...] = ()
+    reverse: tuple[InteractionEnergyPlan, ...] = ()
 
     def identity(self) -> tuple[object, ...]:
         """Return the values that determine the result, for fingerprints of inputs."""
-        return ("energies", self.frames, self.pairs, self.structure.residue_starts, self.by)
+        return ("energies", self.frames, self.pairs, self.structure.residue_starts, self.by,
+                [plan.identity() for plan in self.binding])
 
     def needs(self) -> WorkNeeds:
         """Return the engine."""
-        return WorkNeeds(self.pairs[0].engine.name)
+        return WorkNeeds(get_engine(self.binding[0].engine).name if self.binding else self.pairs[0].engine.name)
 
     def plan(self) -> None:
         """Plan the sums for the first frame, and measure their errors there."""
-        for item in self.pairs:
-            item.run(self.frames.first.positions, self.frames.first.cell)
+        first = self.frames.first
+        for item in (*self.pairs, *self.reverse):
+            item.run(first.positions, first.cell)
+        for plan in self.binding:
+            plan.run(first.positions, first.cell)
 
     def sums(self) -> Mapping[str, FrameSum]:
         """Return ``numbers`` of the frames; their ``cells`` (3, 3), if they have any; and for the n-th pair of
         selections ``total n`` (3,), the Coulomb and the Lennard-Jones energy and their sum, and ``rows n`` (rows, 3)
         the same for each residue or atom. For forces only ``rows n`` (atoms, 3), of every frame.
+
+        In a solvent also ``bound n`` (7,), the terms :data:`BOUND` and their error, the first NaN if it is not known;
+        and ``bound rows n`` (rows, 6), the Lennard-Jones energy, :data:`.ATOM_TERMS` and their sum for residues or
+        atoms of both selections.
         """
         frames, places = len(self.frames.numbers()), range(len(self.pairs))
         result: dict[str, FrameSum] = {"numbers": FrameRows(frames)}
@@ -72,12 +91,16 @@ class PairEnergies(FrameTask):
             result["cells"] = FrameRows(frames)
         if self.by == "forces":
             return result | {f"rows {n}": FrameRows(frames) for n in places}
-        return result | {f"total {n}": FrameRows(frames) for n in places} | {f"rows {n}": FrameMean() for n in places}
+        if self.by != "total":
+            result |= {f"bound rows {n}": FrameMean() for n in range(len(self.binding))}
+        return (result | {f"bound {n}": FrameRows(frames) for n in range(len(self.binding))}
+                | {f"total {n}": FrameRows(frames) for n in places} | {f"rows {n}": FrameMean() for n in places})
 
     def block(self, numbers: range) -> Arrays:
         """Return the arrays of the sums over the frames of these numbers."""
         # copies share the plan but not its prepared state, so that the result does not depend on other blocks
-        return replace(self, pairs=tuple(map(copy, self.pairs))).compute(self.frames.part(numbers))
+        return replace(self, pairs=tuple(map(copy, self.pairs)), reverse=tuple(map(copy, self.reverse)),
+                       binding=tuple(plan.for_block() for plan in self.binding)).compute(self.frames.part(numbers))
 
     def of_frame(self, frame: Frame) -> Mapping[str, ArrayLike]:
         """Return the energies or forces of a frame."""
@@ -94,7 +117,26 @@ class PairEnergies(FrameTask):
             columns[f"rows {n}"] = {"total": total[None], "atom": values}.get(self.by)
             if self.by == "residue":
                 columns[f"rows {n}"] = by_residue(self.structure, result.atoms, values)[1]
+        for n, plan in enumerate(self.binding):
+            terms, error = plan.run(frame.positions, frame.cell)
+            bound = plan.binding(terms, error)
+            known = columns[f"total {n}"][1] if self.pairs else np.nan
+            columns[f"bound {n}"] = np.array([known, bound.coulomb, bound.screening, *bound.desolvation, bound.surface,
+                                              bound.error])
+            if self.by != "total":
+                columns[f"bound rows {n}"] = self._rows_of_both(n, frame, terms)
         return columns
+
+    def _rows_of_both(self, n: int, frame: Frame, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Lennard-Jones energies and the terms of the atoms, or of the residues, of both selections."""
+        atoms = np.flatnonzero(self.binding[n].chosen)
+        lennard_jones = np.full(len(self.structure), 0.0 if self.pairs else np.nan)
+        for item in (self.pairs[n], self.reverse[n]) if self.pairs else ():
+            result = item.run(frame.positions, frame.cell)
+            lennard_jones[result.atoms] = 0.5 * result.lennard_jones
+        rows = np.concatenate([lennard_jones[atoms, None], terms], 1)
+        rows = np.concatenate([rows, np.nansum(rows, 1, keepdims=True)], 1)
+        return rows if self.by == "atom" else by_residue(self.structure, atoms, rows)[1]
 
 
 @dataclass(frozen=True, eq=False)

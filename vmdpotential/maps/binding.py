@@ -1,43 +1,61 @@
-"""Electrostatic binding energy of two parts of a structure in water: their interaction and desolvation.
+"""Energies of binding of two parts of a structure in water: their interaction, desolvation and surface.
 
 All states of the thermodynamic cycle use the same grid (M. K. Gilson, B. Honig, Proteins 4 (1988) 7): the charges of
 each part are solvated in the shape of the part alone, and in the shape of the complex, from which more water is
-excluded.
+excluded. With a Generalized Born model, the complex has other Born radii than the parts.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
+from vmdpotential.continuum.region import Surface
+from vmdpotential.continuum.solver import SolventRequest, SolverRequest
 from vmdpotential.continuum.stated_errors import combine_errors
-from vmdpotential.engines import PotentialSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.lattice import Points
-from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.places import build_lattice
-from vmdpotential.maps.plan import plan_map
+from vmdpotential.maps.plan import MapPlan, plan_map
 from vmdpotential.maps.solute import in_continuum
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.whole import WholeComplex
+from vmdpotential.pairs.all_pairs import sum_coulomb
+from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
 from vmdpotential.results import TableColumns, Tabular
+from vmdpotential.surfaces.areas import areas
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 #: Margin of the lattice around both parts, A; beyond it the solution is that on the coarse lattice.
 PADDING = 6.0
 
+#: Radius of the probe of the accessible surface, A.
+SURFACE_PROBE = 1.4
+
+#: What :meth:`BindingPlan.run` returns of each atom.
+ATOM_TERMS = ("coulomb", "screening", "desolvation", "surface")
+
 
 @dataclass(frozen=True)
 class Binding(Tabular):
-    """Electrostatic binding energy of two parts in a continuum, kcal/mol.
+    """Binding energy of two rigid parts in a continuum, kcal/mol, without their van der Waals energy.
 
     Parameters
     ----------
@@ -48,32 +66,278 @@ class Binding(Tabular):
     desolvation : tuple of float
         Change of each part's energy of solvation, because the other part excludes water.
     error : float
-        Error of the total, from the difference of the total on two lattices.
+        Error of the total, from the difference of the total on two lattices; 0 for Generalized Born models, which have
+        no lattice.
+    surface : float
+        Energy of the surface that is buried between them.
     """
 
     coulomb: float
     screening: float
     desolvation: tuple[float, float]
     error: float
+    surface: float = 0.0
 
     def table(self) -> TableColumns:
         """Return the columns of a table with one row; energies are in kcal/mol."""
         parts = {f"desolvation_{n}": [energy] for n, energy in enumerate(self.desolvation, 1)}
-        return {"coulomb": [self.coulomb], "screening": [self.screening], **parts, "total": [self.total],
-                "error": [self.error]}
+        return {"coulomb": [self.coulomb], "screening": [self.screening], **parts, "surface": [self.surface],
+                "total": [self.total], "error": [self.error]}
 
     @property
     def total(self) -> float:
-        """Electrostatic energy of binding of rigid parts, kcal/mol."""
-        return self.coulomb + self.screening + sum(self.desolvation)
+        """Sum of all terms, kcal/mol."""
+        return self.coulomb + self.screening + sum(self.desolvation) + self.surface
+
+
+@dataclass(frozen=True)
+class SurfaceEnergy:
+    """Energy of the solvent-accessible surface of a molecule: tension times area, plus an offset.
+
+    Parameters
+    ----------
+    tension : float, kcal/mol/A^2
+    offset : float, kcal/mol
+    """
+
+    tension: float = 0.0
+    offset: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.tension or self.offset)
+
+    def of_binding(self, positions: Floats, radii: Floats, first: Mask) -> Floats:
+        """Return the change by binding for each atom (n,) at positions (n, 3), A; `first` are those of the first part.
+
+        The offset, by which two molecules have more than one, is divided by the areas that atoms lose.
+        """
+        if not self:
+            return np.zeros(len(radii))
+        lost = -_accessible_areas(positions, radii)
+        for part in (first, ~first):
+            lost[part] += _accessible_areas(positions[part], radii[part])
+        whole = float(lost.sum())
+        return -self.tension * lost - self.offset * (lost / whole if whole > 0 else np.full(len(lost), 1 / len(lost)))
+
+
+def _accessible_areas(positions: Floats, radii: Floats) -> Floats:
+    union, result = Surface(positions, radii, SURFACE_PROBE), np.zeros(len(radii))
+    result[union.order] = areas(union, False)[0]
+    return result
+
+
+@dataclass(eq=False)
+class BindingPlan(ABC):
+    """Binding energies of two parts of a structure, planned for the first positions, and run for others.
+
+    Parameters
+    ----------
+    structure : Structure
+    chosen : (N,) bool
+        Atoms of both parts.
+    first : (n,) bool
+        Which of the chosen atoms are in the first part.
+    surface : SurfaceEnergy
+    inside : float
+        Permittivity of both parts.
+    engine : str
+    together : WholeComplex or None
+        Makes molecules whole that a periodic cell splits.
+    """
+
+    structure: Structure
+    chosen: Mask
+    first: Mask
+    surface: SurfaceEnergy
+    inside: float
+    engine: str
+    together: WholeComplex | None
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """The model and its parameters, for reports."""
+
+    def identity(self) -> object:
+        """Return the data that determine the energies, for fingerprints of inputs."""
+        return type(self).__name__, {name: value for name, value in vars(self).items() if name != "states"}
+
+    @abstractmethod
+    def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Return what the solvent contributes at positions (n, 3), A, of the chosen atoms.
+
+        These are the screening and the desolvation of each atom (n,), kcal/mol, the atoms' radii (n,), A, and the error
+        of the energy, kcal/mol.
+        """
+
+    def run(self, positions: Floats, cell: Cell | None) -> tuple[Floats, float]:
+        """Return the energies (n, terms) of the chosen atoms, kcal/mol, and their error, for positions (N, 3), A.
+
+        The terms are :data:`ATOM_TERMS`; half of a pair's energy is assigned to each atom.
+        """
+        places = (positions if self.together is None else self.together(positions, cell))[self.chosen]
+        screening, desolvation, radii, error = self.solvation(places)
+        root = np.sqrt(coulomb_constant("kcal/mol/e") / self.inside)
+        charges = root * self.structure.known_charges[self.chosen]
+        coulomb = np.empty(len(places))
+        for part in (self.first, ~self.first):
+            coulomb[part] = sum_coulomb(get_engine(self.engine), places[part], charges[part],
+                                        (places[~part], charges[~part]))[0]
+        surface = self.surface.of_binding(places, radii, self.first)
+        return np.stack([coulomb, screening, desolvation, surface], 1), error
+
+    def binding(self, terms: Floats, error: float) -> Binding:
+        """Return the sums of energies (n, terms) of atoms."""
+        coulomb, screening, _, surface = terms.sum(0).tolist()
+        return Binding(coulomb, screening, (float(terms[self.first, 2].sum()), float(terms[~self.first, 2].sum())),
+                       error, surface)
+
+    def for_block(self) -> BindingPlan:
+        """Return a copy whose results do not depend on positions that other copies had."""
+        return copy(self)
+
+
+@dataclass(eq=False)
+class BornBinding(BindingPlan):
+    """Binding energies by a Generalized Born model.
+
+    Parameters
+    ----------
+    model : str
+    born : GeneralizedBorn
+        That of the chosen atoms.
+    """
+
+    model: str
+    born: GeneralizedBorn
+
+    @property
+    def description(self) -> str:
+        """The model and its parameters."""
+        born = self.born
+        return (f"Generalized Born, {self.model} with {born.model.radii} radii, kappa {born.kappa:.4g}/A, dielectric "
+                f"{born.outside:g}, {born.inside:g} inside")
+
+    def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Return screening, desolvation, radii, and no error."""
+        rows = [np.flatnonzero(self.first), np.flatnonzero(~self.first)]
+        parts = [(self.born.take(each), positions[each]) for each in rows]
+        screening, desolvation = np.empty(len(positions)), np.empty(len(positions))
+        bound = []
+        for row, (part, places), other in zip(rows, parts, parts[::-1], strict=True):
+            alone = part.integrals(places)
+            radii = part.born_radii(alone + part.integrals(places, other))
+            desolvation[row] = part.energies_of(places, radii) - part.energies_of(places, part.born_radii(alone))
+            bound.append((part, places, radii))
+        for row, (part, places, radii), partner in zip(rows, bound, bound[::-1], strict=True):
+            screening[row] = 0.5 * part.energies_between(places, radii, partner)
+        return screening, desolvation, self.born.radii, 0.0
+
+
+@dataclass(eq=False)
+class PbBinding(BindingPlan):
+    """Binding energies by the linear Poisson-Boltzmann equation.
+
+    Parameters
+    ----------
+    options : MapOptions
+        Options of all states.
+    values : mapping
+        Parameters of the equation.
+    states : list of MapPlan
+        Each part's charges in the complex and alone; empty until the first run.
+    """
+
+    options: MapOptions
+    values: Mapping[str, float]
+    states: list[MapPlan] = field(default_factory=list)
+
+    @property
+    def description(self) -> str:
+        """The equation and its parameters."""
+        radii = _solution(self.states[0]).source if self.states else self.options.radii
+        return (f"Poisson-Boltzmann, {self.options.spacing:g} A, radii {radii}, "
+                f"{', '.join(f'{name} {value:g}' for name, value in self.values.items() if value)}")
+
+    def for_block(self) -> BindingPlan:
+        """Return a copy whose states are its own."""
+        return replace(self, states=[state.renewed(state.structure.positions, None, state.request.lattice)
+                                     for state in self.states])
+
+    def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Return screening, desolvation, radii and the error from two lattices."""
+        structure = replace(self.structure.take(self.chosen), positions=positions, cell=None)
+        lattice = build_lattice(structure, positions, None, self.options.spacing, PADDING)
+        planned = bool(self.states)
+        charges = structure.known_charges
+        desolvation, sizes, screening = np.empty(len(charges)), [], np.empty(len(charges))
+        errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
+        for n, part in enumerate((self.first, ~self.first)):
+            within, alone = (self._solved(structure, lattice, atoms, part, 2 * n + m if planned else None)
+                             for m, atoms in enumerate((np.ones_like(part), part)))
+            change = 0.5 * np.where(part, charges, 0.0) * (within - alone)
+            interaction = np.where(part, 0.0, charges) * within
+            desolvation[part], screening[~part] = change[0][part], 0.5 * interaction[0][~part]
+            sizes.append(float(interaction[0].sum()))
+            errors += change[1] + 0.5 * interaction[1]
+        values, spacing = self.values, float(lattice.spacing.max())
+        error = np.hypot(combine_errors(errors, values["probe"] < spacing and not values["gaussian"]),
+                         0.5 * (sizes[0] - sizes[1]))
+        temperature = self.options.temperature
+        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
+        return kt * screening, kt * desolvation, _solution(self.states[0]).radii, kt * float(error)
+
+    def _solved(self, structure: Structure, lattice: Lattice, atoms: Mask, sources: Mask, state: int | None) -> Floats:
+        """Return the reaction potential at all atoms and its error, (2, n) kT/e, by a known state or a new one."""
+        if state is None:
+            planned, result = plan_map(structure, replace(self.options, atoms=atoms, sources=sources), lattice=lattice)
+            self.states.append(planned)
+        else:
+            planned = self.states[state].renewed(structure.positions, None, lattice)
+            result = planned.run(structure.positions)
+        solvated = result.solvated
+        assert solvated is not None
+        reaction = np.zeros((2, len(structure)))
+        reaction[:, planned.chosen] = solvated.reaction, solvated.reaction_errors
+        return reaction
+
+
+def _solution(state: MapPlan) -> SolventRequest:
+    assert isinstance(state.request, SolverRequest)
+    return state.request.solution
+
+
+def plan_binding(structure: Structure, a: Mask, b: Mask, *, model: str = "pb", spacing: float = 0.5,
+                 radii: str = "auto", parameters: Mapping[str, float] | None = None,
+                 temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
+                 surface: SurfaceEnergy = SurfaceEnergy(), engine: str = "auto", frames: bool = False) -> BindingPlan:
+    """Return the plan of binding energies of two parts of a structure with charges, see :func:`binding_energy`.
+
+    `frames` tells whether positions come from a trajectory.
+    """
+    if (a & b).any():
+        raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",
+                         "choose parts that share no atoms")
+    if (parameters or {}).get("nonlinear"):
+        raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
+    structure, chosen, together = in_continuum(structure, a | b, Medium.continuum(), frames)
+    first = a[chosen]
+    if model in MODELS:
+        born = GeneralizedBorn.of(structure.take(chosen), model, parameters, dielectric, temperature, engine)
+        return BornBinding(structure, chosen, first, surface, born.inside, engine, together, model, born)
+    options = MapOptions(method="pb", parameters=parameters, radii=radii, boundary="open", spacing=spacing,
+                         padding=PADDING, temperature=temperature, dielectric=dielectric, engine=engine)
+    values = registry.get("solver", "pb").parameters(parameters or {})
+    return PbBinding(structure, chosen, first, surface, values["inside"], engine, together, options, values)
 
 
 @takes_aliases(MapOptions)
-def binding_energy(structure: StructureLike, first: Selection, second: Selection, *, spacing: float = 0.5,
+def binding_energy(structure: StructureLike, first: Selection, second: Selection, *, model: str = "pb",
+                   spacing: float = 0.5,
                    radii: str = "auto", parameters: Mapping[str, float] | None = None,
                    temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
-                   engine: str = "auto") -> Binding:
-    """Return the electrostatic binding energy of two parts of a structure by the linear Poisson-Boltzmann equation.
+                   surface_tension: float = 0.0, surface_offset: float = 0.0, engine: str = "auto") -> Binding:
+    """Return the binding energy of two rigid parts of a structure in water, without their van der Waals energy.
 
     Parameters
     ----------
@@ -82,10 +346,18 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
         are in neither part are left out.
     first, second : str or array
         Atoms of each part, see :func:`vmdpotential.molecule.selection.select`.
+    model : str
+        ``pb``, the linear Poisson-Boltzmann equation; or a Generalized Born model, ``obc2`` or ``gbn2``, which has
+        radii of its own.
     spacing : float, A
-        Spacing of the lattice.
+        Spacing of the lattice of ``pb``.
     radii, parameters, temperature, dielectric, engine : object
-        See :func:`vmdpotential.maps.potential_map` with the method ``pb``.
+        See :func:`vmdpotential.maps.potential_map` with the method ``pb``. Generalized Born models have the parameters
+        ``salt`` (0.15 M) and ``inside`` (1).
+    surface_tension : float, kcal/mol/A^2
+        Energy of the accessible surface; 0 leaves it out.
+    surface_offset : float, kcal/mol
+        What is added to the surface energy of a molecule, so that it is subtracted from that of binding.
 
     Returns
     -------
@@ -108,46 +380,10 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     >>> structure = vp.prepare("data/1hvr.pdb.gz").structure
     >>> bound = vp.binding_energy(structure, "//*/(XK2)", "protein", spacing=1.5)
     >>> bound.to_dataframe().columns.tolist()
-    ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'total', 'error']
+    ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'surface', 'total', 'error']
     """
     structure, (_, first, second) = with_charges(structure, None, first, second)
-    a, b = select(structure, first, "first"), select(structure, second, "second")
-    if (a & b).any():
-        raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",
-                         "choose parts that share no atoms")
-    if (parameters or {}).get("nonlinear"):
-        raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
-    both = a | b
-    structure = in_continuum(structure, both, Medium.continuum())[0]
-    lattice = build_lattice(structure, structure.positions[both], None, spacing, PADDING)
-
-    def solved(atoms: NDArray[np.bool_], sources: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the reaction potential at all atoms and its expected error, (2, N) kT/e."""
-        planned, result = plan_map(structure, MapOptions(
-            method="pb", parameters=parameters, radii=radii, sources=sources, boundary="open", spacing=spacing,
-            padding=PADDING, atoms=atoms, temperature=temperature, dielectric=dielectric, engine=engine),
-            lattice=lattice)
-        solvated = result.solvated
-        assert solvated is not None
-        reaction = np.zeros((2, len(structure)))
-        reaction[:, planned.chosen] = solvated.reaction, solvated.reaction_errors
-        return reaction
-
-    charges = structure.known_charges
-    reactions, screening = [], []
-    errors = np.zeros(len(structure))  # of the sum, by atoms: those of large energies of solvation cancel
-    for part, other in ((a, b), (b, a)):
-        within, alone = solved(both, part), solved(part, part)
-        desolvation = 0.5 * np.where(part, charges, 0.0) * (within - alone)
-        interaction = np.where(other, charges, 0.0) * within
-        reactions.append(float(desolvation[0].sum()))
-        screening.append(float(interaction[0].sum()))
-        errors += desolvation[1] + 0.5 * interaction[1]
-    kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
-    potential = get_engine(engine).prepare(PotentialSum(Points(structure.positions[b]), COULOMB.bind())).run(
-        structure.positions[a], charges[a]).values()
-    values = registry.get("solver", "pb").parameters(parameters or {})
-    sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
-    return Binding(coulomb_constant("kcal/mol/e") / values["inside"] * float(charges[b] @ potential),
-                   kt * float(np.mean(screening)), (kt * reactions[0], kt * reactions[1]),
-                   kt * float(np.hypot(combine_errors(errors, sharp), 0.5 * (screening[0] - screening[1]))))
+    plan = plan_binding(structure, select(structure, first, "first"), select(structure, second, "second"), model=model,
+                        spacing=spacing, radii=radii, parameters=parameters, temperature=temperature,
+                        dielectric=dielectric, surface=SurfaceEnergy(surface_tension, surface_offset), engine=engine)
+    return plan.binding(*plan.run(structure.positions, structure.cell))

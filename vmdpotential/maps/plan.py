@@ -96,11 +96,14 @@ class MapPlan:
         """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Plan.in_order`."""
         return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
 
-    def renewed(self, positions: NDArray[np.float64], cell: Cell | None) -> MapPlan:
-        """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured)."""
+    def renewed(self, positions: NDArray[np.float64], cell: Cell | None, lattice: Lattice | None = None) -> MapPlan:
+        """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured).
+
+        The lattice is one around the atoms unless it is given.
+        """
         structure = replace(self.structure, positions=positions, cell=cell)
         chosen, cell = positions[self.chosen], None if self.request.cell is None else cell
-        lattice = build_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
+        lattice = lattice or build_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
         error = self.plan.error
         request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
             *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))

@@ -39,7 +39,7 @@ def sum_all_pairs(engine: Engine, kernel: Kernel, count: int, first: Floats, sec
     first, second : (columns, N), (columns, M)
         Coordinates and parameters of the atoms; all are 0 where there is no atom, except for the coordinates.
     **constants
-        The kernel's other arguments.
+        The kernel's other arguments, arrays among them.
     """
     sets = [first] if second is None else [first, second]
     if not min(table.shape[1] for table in sets):
@@ -53,9 +53,11 @@ def sum_all_pairs(engine: Engine, kernel: Kernel, count: int, first: Floats, sec
     with engine.room(8 * parts * count * size + sum(table.nbytes for table in tables)):
         i = engine.array(tables[0])
         sums = engine.zeros((parts, count, size), np.float64)
+        others_of_kernel = {name: engine.array(value) if isinstance(value, np.ndarray) else value
+                            for name, value in constants.items()}
         engine.launch(kernel, (parts, size * pieces), "pairs", 1, table_i=i, size_i=size, size_j=others,
                       table_j=i if second is None else engine.array(tables[1]), alone=second is None, parts=parts,
-                      sums=sums, **constants)
+                      sums=sums, **others_of_kernel)
         total: Floats = engine.to_host(sums).sum(0)[:, : first.shape[1]]
     return total
 

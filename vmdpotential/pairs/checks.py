@@ -1,4 +1,4 @@
-"""Checks of pairs for `verify`: documented values of energies."""
+"""Checks of pairs for `verify`: documented values of energies, and Generalized Born energies by their definition."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from vmdpotential.engines import Engine
 from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions import Interaction
 from vmdpotential.interactions.pairs import PairPotential, PairTerm, table_rule
+from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
+from vmdpotential.units import coulomb_constant
 
 
 def check_pairs(backend: Engine) -> Iterator[tuple[str, Callable[[], list[tuple[str, float, float]]]]]:
-    """Yield checks of pairs: documented values of energies."""
+    """Yield checks of pairs: documented values of energies, and Generalized Born energies by their definition."""
+    yield "generalized born", partial(_check_born, backend)
     for name in registry.available("pair"):
         page: Interaction = registry.get("pair", name)
         if page.checks:
@@ -36,3 +39,27 @@ def _check_energies(backend: Engine, page: Interaction) -> list[tuple[str, float
         assert energies is not None
         worst = max(worst, abs(float(energies.sum()) - check.value) / (abs(check.value) or 1.0))
     return [(f"{page.name} of two atoms, the values on its page", worst, 1e-9)]
+
+
+def _check_born(backend: Engine) -> list[tuple[str, float, float]]:
+    """Compare the energies of random atoms with sums in numpy."""
+    rng, count = np.random.default_rng(1990), 150
+    positions = 2.0 * np.argwhere(np.ones((5, 6, 5))) + rng.uniform(-0.3, 0.3, (count, 3))
+    radii, scales = rng.uniform(1.2, 1.9, count), rng.uniform(0.7, 1.0, count)
+    shapes = np.tile([1.0, 0.8, 4.85], (count, 1))
+    born = GeneralizedBorn(MODELS["obc2"], rng.normal(size=count), radii, scales, shapes, np.zeros(count, np.int64),
+                           np.zeros((2, 1, 1)), 1.0, 78.5, 0.1, backend.name)
+    r = np.sqrt(((positions[:, None] - positions) ** 2).sum(2))
+    np.fill_diagonal(r, 1.0)
+    own, other = (radii - born.model.offset)[:, None], ((radii - born.model.offset) * scales)[None]
+    low, high = np.maximum(own, abs(r - other)), r + other
+    integrals = 0.5 * (
+        1 / low - 1 / high + 0.25 * (r - other**2 / r) * (high**-2 - low**-2) + 0.5 * np.log(low / high) / r)
+    integrals[(own >= high) | np.eye(count, dtype=bool)] = 0.0
+    product = np.outer(*[born.born_radii(integrals.sum(1))] * 2)
+    np.fill_diagonal(r, 0.0)
+    f = np.sqrt(r**2 + product * np.exp(-(r**2) / (4 * product)))
+    exact = -0.5 * coulomb_constant("kcal/mol/e") * (
+        np.outer(born.charges, born.charges) * (1 / born.inside - np.exp(-born.kappa * f) / born.outside) / f).sum(1)
+    error = float(np.abs(born.energies(positions) - exact).max() / np.abs(exact).max())
+    return [("Generalized Born energies of 150 atoms, their definition", error, 1e-9)]

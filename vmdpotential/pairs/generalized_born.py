@@ -1,11 +1,12 @@
 """Energies of charges in water by the Generalized Born models OBC2 and GBn2.
 
-The energy of solvation is -1/2 sum_ij q_i q_j (1/eps_in - exp(-kappa f)/eps_out) / f with f^2 = r^2 + R_i R_j exp(-r^2 /
-(4 R_i R_j)) (W. C. Still et al., J. Am. Chem. Soc. 112 (1990) 6127; ions: J. Srinivasan et al., Theor. Chem. Acc. 101
-(1999) 426). An atom's Born radius R follows from the integral over all other atoms' balls (G. D. Hawkins, C. J. Cramer,
-D. G. Truhlar, J. Phys. Chem. 100 (1996) 19824), which OBC2 corrects for the gaps between them (A. Onufriev, D. Bashford,
-D. A. Case, Proteins 55 (2004) 383), and GBn2 also for necks between two atoms (J. Mongan et al., J. Chem. Theory Comput.
-3 (2007) 156; H. Nguyen, D. R. Roe, C. Simmerling, J. Chem. Theory Comput. 9 (2013) 2020). Both are Amber's, igb=5 and 8.
+The energy of solvation is -1/2 sum_ij q_i q_j (1/eps_in - exp(-kappa f)/eps_out) / f with f^2 = r^2 + R_i R_j
+exp(-r^2 / (4 R_i R_j)) (W. C. Still et al., J. Am. Chem. Soc. 112 (1990) 6127; ions: J. Srinivasan et al., Theor. Chem.
+Acc. 101 (1999) 426). An atom's Born radius R follows from the integral over all other atoms' balls (G. D. Hawkins,
+C. J. Cramer, D. G. Truhlar, J. Phys. Chem. 100 (1996) 19824), which OBC2 corrects for the gaps between them
+(A. Onufriev, D. Bashford, D. A. Case, Proteins 55 (2004) 383), and GBn2 also for necks between two atoms (J. Mongan et
+al., J. Chem. Theory Comput. 3 (2007) 156; H. Nguyen, D. R. Roe, C. Simmerling, J. Chem. Theory Comput. 9 (2013) 2020).
+Both are Amber's, igb=5 and 8.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ CARBOXYLATE, GUANIDINIUM = 1.4, 1.17
 
 #: Ions, which cannot come as close to the charges as water, screen less: factor on the inverse Debye length.
 KAPPA_FACTOR = 0.73
+
+#: Largest radius in the table of necks, A.
+LARGEST = 2.0
 
 #: Factor on the integrals of necks, and width of the gap in which they are, A.
 NECK_SCALE, NECK_WIDTH = 0.826836, 6.8
@@ -175,6 +179,10 @@ class GeneralizedBorn:
             scales[rows] = np.array([scale.get(str(name), scale[""]) for name in found])[kind[rows]]
             shapes[rows] = np.array([shape.get(str(name), shape[""]) for name in found])[kind[rows]]
         sizes, kinds = np.unique(radii, return_inverse=True)
+        if chosen.necks and sizes.max(initial=0.0) > LARGEST:
+            atom = int(radii.argmax())
+            raise InputError(f"{structure.where}: the model {model} is for radii up to {LARGEST:g} A, and "
+                             f"{structure.label(atom)} has {radii[atom]:g} A", "choose another {gb_model}")
         kappa = KAPPA_FACTOR / debye_length(values["salt"], temperature, outside)
         return cls(chosen, structure.known_charges, radii, scales, shapes, kinds,
                    _necks(sizes) if chosen.necks else np.zeros((2, 1, 1)), values["inside"], outside, kappa,
@@ -206,7 +214,7 @@ class GeneralizedBorn:
         result: Floats = sum_all_pairs(
             engine, KERNELS["sum_necks" if self.model.necks else "sum_balls"], 1, *tables, soft2=SOFT_CORE**2,
             apart2=9 * largest**2,
-            necks=engine.array(np.stack([self.necks[0], NECK_SCALE * self.necks[1]])), kinds=self.necks.shape[1],
+            necks=np.stack([self.necks[0], NECK_SCALE * self.necks[1]]), kinds=self.necks.shape[1],
             width=NECK_WIDTH, neck2=most**2)[0]
         return result
 
@@ -225,10 +233,10 @@ class GeneralizedBorn:
                                 + self._pairs([(self, positions, born)]))
         return result
 
-    def energies_between(self, positions: Floats, born: Floats, other: GeneralizedBorn, places: Floats,
-                         radii: Floats) -> Floats:
-        """Return the energy of each atom (N,) with all atoms of another set, kcal/mol."""
-        return self._pairs([(self, positions, born), (other, places, radii)])
+    def energies_between(self, positions: Floats, born: Floats, others: tuple[GeneralizedBorn, Floats, Floats]
+                         ) -> Floats:
+        """Return the energy of each atom (N,) with all others of a set, its positions and Born radii, kcal/mol."""
+        return self._pairs([(self, positions, born), others])
 
     def _pairs(self, sets: list[tuple[GeneralizedBorn, Floats, Floats]]) -> Floats:
         root, middle = np.sqrt(coulomb_constant("kcal/mol/e")), sets[0][1].mean(0)

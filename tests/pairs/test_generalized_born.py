@@ -1,0 +1,193 @@
+"""Generalized Born energies: OpenMM's, closed forms, and the same kernels on both engines."""
+
+from dataclasses import replace
+
+import numpy as np
+import openmm
+import pytest
+from helpers import charges_at
+from openmm import app, unit
+from openmm.app.internal import customgbforces
+from scipy.integrate import quad
+from structure_files import TOOLS
+
+from vmdpotential import binding_energy, read_structure
+from vmdpotential.engines import get_engine
+from vmdpotential.engines.cuda import ENGINE as CUDA
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.maps.binding import BornBinding, plan_binding
+from vmdpotential.pairs import generalized_born
+from vmdpotential.pairs.generalized_born import KAPPA_FACTOR, MODELS, GeneralizedBorn, _neck_table
+from vmdpotential.units import coulomb_constant, debye_length
+
+WATER = 78.5
+LYSOZYME = TOOLS / "T4-lysozyme-L99A-implicit"
+#: OpenMM's Coulomb constant over ours.
+CONSTANT = 138.935485 / 0.4184 / coulomb_constant("kcal/mol/e")
+FORCES = {"obc2": customgbforces.GBSAOBC2Force, "gbn2": customgbforces.GBSAGBn2Force}
+
+
+def lysozyme():
+    return read_structure(LYSOZYME / "receptor.pdb", topology=LYSOZYME / "receptor.prmtop")
+
+
+def by_openmm(model, salt):
+    """Return the Generalized Born energy, kcal/mol, and the charges of T4 lysozyme by a force field of OpenMM."""
+    pdb = app.PDBFile(str(LYSOZYME / "receptor.pdb"))
+    field = app.ForceField("amber14/protein.ff14SB.xml", f"implicit/{model}.xml")
+    system = field.createSystem(pdb.topology, nonbondedMethod=app.NoCutoff, sasaMethod=None, implicitSolventKappa=(
+        10 * KAPPA_FACTOR / debye_length(salt, 298.15, WATER)))
+    charges = None
+    for force in system.getForces():
+        force.setForceGroup(1 if isinstance(force, openmm.CustomGBForce) else 0)
+        if isinstance(force, openmm.NonbondedForce):
+            charges = [force.getParticleParameters(n)[0].value_in_unit(unit.elementary_charge)
+                       for n in range(system.getNumParticles())]
+    context = openmm.Context(system, openmm.VerletIntegrator(1), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(pdb.positions)
+    energy = context.getState(getEnergy=True, groups=2).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+    positions = np.array(pdb.getPositions(asNumpy=True).value_in_unit(unit.angstrom))
+    return energy, np.array(charges), positions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "salt"), [("obc2", 0.15), ("obc2", 0.0), ("gbn2", 0.15), ("gbn2", 0.0)])
+def test_protein_as_by_openmm(model, salt):
+    energy, charges, positions = by_openmm(model, salt)
+    protein = replace(lysozyme(), positions=positions).with_charges(charges)
+    born = GeneralizedBorn.of(protein, model, {"salt": salt})
+    assert CONSTANT * born.energies(positions).sum() == pytest.approx(energy, abs=1e-4)
+    # bonds by distance, where no topology has them
+    assert np.array_equal(GeneralizedBorn.of(replace(protein, topology=None), model).radii, born.radii)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_parameters_of_nucleic_acids_as_by_openmm(model):
+    atoms = [("P", "P"), ("O5'", "O"), ("C5'", "C"), ("N1", "N"), ("H5'", "H"), ("H1", "H")]
+    places = np.array([[0, 0, 0], [1.6, 0, 0], [3.0, 0, 0], [4.4, 0, 0], [3.0, 1.1, 0], [4.4, 1.0, 0.0]])
+    topology = app.Topology()
+    residue = topology.addResidue("DG", topology.addChain())
+    made = [topology.addAtom(name, app.Element.getBySymbol(element), residue) for name, element in atoms]
+    for a, b in ((0, 1), (1, 2), (2, 3), (2, 4), (3, 5)):
+        topology.addBond(made[a], made[b])
+    structure = replace(charges_at(places, np.ones(len(atoms))), atom_names=np.array([name for name, _ in atoms]),
+                        elements=np.array([element for _, element in atoms]),
+                        residue_names=np.full(len(atoms), "DG"))
+    born, expected = GeneralizedBorn.of(structure, model), FORCES[model].getStandardParameters(topology)
+    assert born.radii == pytest.approx(10 * expected[:, 0])
+    assert born.scales == pytest.approx(expected[:, 1])
+    if model == "gbn2":
+        assert born.shapes == pytest.approx(expected[:, 2:])
+
+
+def test_table_of_necks_is_openmms():
+    distances, integrals = _neck_table()
+    assert distances == pytest.approx(10 * np.reshape(customgbforces.d0, (21, 21)).T, rel=1e-6)
+    assert integrals == pytest.approx(0.1 * np.reshape(customgbforces.m0, (21, 21)).T, rel=1e-6)
+
+
+def atoms_of(positions, charges, elements, model, **parameters):
+    structure = charges_at(np.asarray(positions, float), charges)
+    structure = replace(structure, elements=np.array(elements), residue_names=np.full(len(elements), "LIG"))
+    return GeneralizedBorn.of(structure, model, parameters)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_one_atom_and_two_far_apart(model):
+    """M. Born's ion; and far apart the charges of two ions are screened as in water."""
+    coulomb = coulomb_constant("kcal/mol/e")
+    one = atoms_of([[0, 0, 0]], [2.0], ["C"], model, salt=0.0, inside=2.0)
+    radius = 1.7 - MODELS[model].offset
+    assert one.energies(np.zeros((1, 3))) == pytest.approx(0.5 * coulomb * 4 * (1 / WATER - 1 / 2.0) / radius, rel=1e-9)
+    places = np.array([[0.0, 0, 0], [1000.0, 0, 0]])
+    two = atoms_of(places, [2.0, -1.0], ["C", "N"], model, salt=0.0)
+    between = two.energies(places).sum() - sum(atoms_of(places[[n]], [q], [e], model, salt=0.0).energies(places[[n]])[0]
+                                               for n, q, e in ((0, 2.0, "C"), (1, -1.0, "N")))
+    assert between == pytest.approx(-2 * coulomb * (1 / WATER - 1) / 1000, rel=1e-5)
+
+
+@pytest.mark.parametrize("distance", [1.2, 2.0, 2.8, 3.4, 4.0, 5.0, 5.6, 9.0, 30.0])
+def test_integral_over_a_ball(distance):
+    """1 / (4 pi r^4) over the ball of a carbon outside of an oxygen, by shells around the latter."""
+    born = atoms_of([[0, 0, 0], [distance, 0, 0]], [0.0, 0.0], ["O", "C"], "obc2")
+    inner, ball = 1.5 - 0.09, 0.72 * (1.7 - 0.09)
+
+    def shell(r):  # fraction of the sphere of radius r that is within the ball
+        return 0.5 * np.clip(1 - (r * r + distance**2 - ball**2) / (2 * r * distance), 0, 2) / r**2
+
+    low, high = max(inner, abs(distance - ball)), distance + ball
+    expected = quad(shell, low, high, epsabs=1e-13)[0] if high > low else 0.0
+    actual = born.integrals(np.array([[0.0, 0, 0], [distance, 0, 0]]))[0]
+    assert actual == pytest.approx(expected, rel=1e-8)
+
+
+def some_atoms(count, model, seed=5):
+    """Return atoms in random places at least 1 A apart."""
+    rng = np.random.default_rng(seed)
+    nodes = np.stack(np.meshgrid(*[np.arange(10)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    places = 1.9 * nodes[rng.permutation(len(nodes))[:count]] + rng.uniform(-0.4, 0.4, (count, 3))
+    return atoms_of(places, rng.normal(size=count), rng.choice(list("CNOHSP"), count), model), places
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_integrals_and_energies_of_two_sets_add_up(model):
+    born, places = some_atoms(310, model)
+    rows = [np.arange(120), np.arange(120, 310)]
+    (a, x), (b, y) = ((born.take(each), places[each]) for each in rows)
+    parts = [a.integrals(x) + a.integrals(x, (b, y)), b.integrals(y) + b.integrals(y, (a, x))]
+    whole = born.integrals(places)
+    assert np.concatenate(parts) == pytest.approx(whole, rel=1e-10)
+    radii = born.born_radii(whole)
+    own, other = radii[rows[0]], radii[rows[1]]
+    energies = a.energies_of(x, own) + 0.5 * a.energies_between(x, own, (b, y, other))
+    assert energies == pytest.approx(born.energies_of(places, radii)[rows[0]], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("salt", [0.0, 0.15])
+def test_the_same_on_a_gpu(gpu, monkeypatch, model, salt):
+    """The same kernels as on a CPU, by what is compiled for GPUs."""
+    born, places = some_atoms(300, model)
+    born = replace(born, kappa=0.1 * salt)
+    energies = []
+    for engine in (get_engine("cpu"), CUDA):
+        monkeypatch.setattr(generalized_born, "get_engine", {born.engine: engine}.get)
+        energies.append(born.energies(places))
+    assert energies[1] == pytest.approx(energies[0], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_binding_is_the_difference_of_energies(model):
+    """Of the complex and both parts, in a host with its guest."""
+    folder = TOOLS / "cb7-viologen" / "leap"
+    both = read_structure(folder / "complex-vacuum.pdb", topology=folder / "complex-vacuum.prmtop")
+    guest = both.residue_names == "LIG"
+    plan = plan_binding(both, guest, ~guest, model=model)
+    assert isinstance(plan, BornBinding)
+    terms, error = plan.run(both.positions, None)
+    bound = plan.binding(terms, error)
+    born = GeneralizedBorn.of(both, model)
+    whole = born.energies(both.positions).sum()
+    parts = [born.take(np.flatnonzero(part)).energies(both.positions[part]).sum() for part in (guest, ~guest)]
+    assert bound.screening + sum(bound.desolvation) == pytest.approx(whole - sum(parts), abs=1e-9 * abs(whole))
+    assert binding_energy(both, guest, ~guest, model=model).total == pytest.approx(bound.total)
+
+
+def test_surface_term():
+    """Two balls in contact: what each loses is a cap of its accessible sphere."""
+    distance, radius, tension, offset = 4.0, 1.7 + 1.4, 0.01, 0.9
+    pair = replace(charges_at([[0.0, 0, 0], [distance, 0, 0]], [0.0, 1.0]), elements=np.array(["C", "C"]))
+    bound = binding_energy(pair, [True, False], [False, True], model="obc2", surface_tension=tension,
+                           surface_offset=offset)
+    lost = 2 * 2 * np.pi * radius * (radius - distance / 2)
+    assert bound.surface == pytest.approx(-tension * lost - offset, rel=2e-3)
+
+
+def test_what_is_wrong():
+    silicon = replace(charges_at([[0.0, 0, 0]], [1.0]), elements=np.array(["Si"]))
+    for structure, model, parameters, error in ((silicon, "gbn2", {}, InputError),
+                                                (silicon, "obc2", {"probe": 1.0}, UsageError),
+                                                (replace(silicon, elements=np.array([""]), atom_names=np.array(["?"])),
+                                                 "obc2", {}, InputError)):
+        with pytest.raises(error):
+            GeneralizedBorn.of(structure, model, parameters)
