@@ -21,6 +21,7 @@ from vmdpotential.grid.planes import Plane
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
+from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.results import Result
@@ -92,6 +93,40 @@ def compare(
     unit_of_file: Literal['kT/e', 'V', 'kcal/mol/e', 'hartree/e'] | None = ...,
     force: bool = ...,
 ) -> Comparison: ...
+def complementarity(
+    structure: Any,
+    *,
+    between: Selection | Sequence[int] | Sequence[Selection | Sequence[int]],
+    topology: str | Path | None = ...,
+    cell: str | Path | Cell | Sequence[float] | NDArray[Any] | None = ...,
+    index: str | Path | None = ...,
+    assembly: str = ...,
+    expand: Literal['no', 'cell'] = ...,
+    force_field: Literal['auto', 'charmm36', 'amber14'] = ...,
+    water: Literal['auto', 'tip3p', 'spc', 'spce', 'opc3', 'tip4p', 'tip4pew', 'tip4p2005', 'tip4pfb', 'opc'] = ...,
+    charges: str | Path | Sequence[str | Path] | Sequence[float] | NDArray[Any] = ...,
+    prepare: Literal['auto', 'never'] = ...,
+    ph: float = ...,
+    pka: Literal['model', 'propka'] = ...,
+    spacing: float = ...,
+    probe: float = ...,
+    mesh_spacing: float = ...,
+    temperature: float = ...,
+    dielectric: float | None = ...,
+    set: str | Mapping[str, Any] | None = ...,
+    radii: Literal['auto', 'bondi', 'mbondi2', 'parse'] = ...,
+    by: Literal['residue', 'vertex'] = ...,
+    range: str | tuple[float, float] | None = ...,
+    engine: str = ...,
+    output: str | Path | Sequence[str | Path] = ...,
+    figure: str | Path | None = ...,
+    force: bool = ...,
+    probe_radius: float = ...,
+    dielectric_constant: float | None = ...,
+    interaction_params: str | Mapping[str, Any] | None = ...,
+    parameters: str | Mapping[str, Any] | None = ...,
+    color_range: str | tuple[float, float] | None = ...,
+) -> Complementarity: ...
 def density(
     structure: Any,
     trajectory: Any,

@@ -34,7 +34,8 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.orbitals", "plugins.probes")
+PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
+            "plugins.orbitals", "plugins.probes")
 MODULES = ("engines", "engines.result", "errors", "interactions", "interactions.tracing", "io", "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
            "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
@@ -76,6 +77,10 @@ TASKS = {
         "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
         "slice surface compare", "draw_slice surface compare thumbnail Plane", "figure_of_a_protein",
         "", "structure: How do I colour a molecular surface?"),
+    "Complementarity": Task(
+        "How opposite the potentials of two molecules are on the faces by which they touch.", "complementarity",
+        "complementarity", "faces_of_a_dimer", "plugins/complementarity",
+        "structure: Are two molecules complementary?"),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
         "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber",

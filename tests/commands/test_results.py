@@ -148,6 +148,7 @@ CASES = {
     "prepare": ["prepare", "small.pdb", "-o", "small.pqr"],
     "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
                 "-o", "surface.csv"],
+    "complementarity": ["complementarity", *PEPTIDE, "--between", "(ACE)", "(ALA)", "--spacing", "1.5"],
     "slice": ["slice", "map.npz", "-o", "slice.png", "--dpi", "50"],
     "devices": ["devices"],
     "verify": ["verify", "--engine", "cpu", "--method", "direct"],
@@ -192,7 +193,8 @@ def folder(tmp_path_factory):
 
 #: Commands whose results have a figure.
 DRAWN = ("map", "energy-frames", "energy-in-solvent", "rdf", "field", "field-bonds", "profile", "profile-map",
-         "average", "compare", "density", "probe", "probe-ligand", "orbital", "slice")
+         "average", "compare", "density", "probe", "probe-ligand", "orbital", "slice",
+         "complementarity")
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,10 +48,81 @@ def vertex_colours(values: Floats, value_range: tuple[float, float]) -> Floats:
     return np.concatenate([rgb, np.ones((len(rgb), 1))], axis=1)
 
 
-def _extent(surface: Surface, view: str) -> tuple[float, float]:
-    """Return the width and height of a picture, A."""
-    right, up = np.array(VIEWS[view], float)
-    return float(np.ptp(surface.vertices @ right)), float(np.ptp(surface.vertices @ up))
+@dataclass(frozen=True, eq=False)
+class SurfacePanel:
+    """A surface in a picture, without perspective.
+
+    Parameters
+    ----------
+    surface : Surface
+    values : (V,) float64
+        Values at the vertices.
+    right, up : (3,) float64
+        Directions to the right and up in the picture, at right angles.
+    title : str
+    patches : sequence of Patch
+        The largest of those that face the viewer have their names.
+    frame : (2, 2) float64, A, optional
+        Lowest and highest coordinates along both directions; those of the surface unless given.
+    """
+
+    surface: Surface
+    values: Floats
+    right: Floats
+    up: Floats
+    title: str = ""
+    patches: Sequence[Patch] = ()
+    frame: Floats | None = None
+
+    @classmethod
+    def of_view(cls, surface: Surface, values: Floats, view: str, patches: Sequence[Patch] = ()) -> SurfacePanel:
+        """Return the panel of one of :data:`VIEWS`."""
+        right, up = np.array(VIEWS[view], float)
+        return cls(surface, values, right, up, "from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"),
+                   patches)
+
+    @cached_property
+    def limits(self) -> Floats:
+        """Lowest and highest coordinates (2, 2) along both directions, A."""
+        if self.frame is not None:
+            return self.frame
+        flat = self.surface.vertices @ np.stack([self.right, self.up], 1)
+        return np.array([flat.min(0), flat.max(0)])
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Width and height, A."""
+        width, height = (self.limits[1] - self.limits[0]).tolist()
+        return width, height
+
+
+def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) -> Axes:
+    """Draw a surface coloured by its values into Axes."""
+    from matplotlib.collections import TriMesh
+    from matplotlib.tri import Triangulation
+
+    surface, towards = panel.surface, np.cross(panel.right, panel.up)
+    corners = surface.vertices[surface.triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    facing = np.flatnonzero(normals @ towards > 0)
+    facing = facing[np.argsort(corners.mean(1)[facing] @ towards, kind="stable")]  # triangles in front are drawn last
+    shaded = vertex_colours(panel.values, value_range)
+    light = np.clip(surface.normals @ towards, 0, 1)
+    shaded[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
+    middle = panel.limits.mean(0)
+    flat = Triangulation(surface.vertices @ panel.right - middle[0], surface.vertices @ panel.up - middle[1],
+                         surface.triangles[facing])
+    ax.add_collection(TriMesh(flat, facecolors=shaded, rasterized=True))
+    named = [patch for patch in panel.patches if patch.area >= MIN_NAMED and patch.normal @ towards > FACING]
+    for patch in sorted(named, key=lambda patch: -patch.area)[:MAX_NAMED]:
+        place = patch.centre @ panel.right - middle[0], patch.centre @ panel.up - middle[1]
+        ax.annotate(patch.name.replace("-", "−"), place, ha="center", va="center",
+                    fontweight="bold", bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7})
+    across, up_ = panel.extent
+    ax.set(xlim=(-across / 2, across / 2), ylim=(-up_ / 2, up_ / 2), aspect="equal")
+    ax.set_axis_off()
+    ax.set_title(panel.title)
+    return ax
 
 
 def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float],
@@ -58,32 +131,7 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range
 
     The largest of the patches that face the viewer have their names.
     """
-    from matplotlib.collections import TriMesh
-    from matplotlib.tri import Triangulation
-
-    corners = surface.vertices[surface.triangles]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    right, up = np.array(VIEWS[view], float)
-    towards = np.cross(right, up)
-    facing = np.flatnonzero(normals @ towards > 0)
-    facing = facing[np.argsort(corners.mean(1)[facing] @ towards, kind="stable")]  # triangles in front are drawn last
-    shaded = vertex_colours(values, value_range)
-    light = np.clip(surface.normals @ towards, 0, 1)
-    shaded[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
-    centred = surface.vertices - (surface.vertices.min(0) + surface.vertices.max(0)) / 2
-    flat = Triangulation(centred @ right, centred @ up, surface.triangles[facing])
-    ax.add_collection(TriMesh(flat, facecolors=shaded, rasterized=True))
-    middle = (surface.vertices.min(0) + surface.vertices.max(0)) / 2
-    named = [patch for patch in patches if patch.area >= MIN_NAMED and patch.normal @ towards > FACING]
-    for patch in sorted(named, key=lambda patch: -patch.area)[:MAX_NAMED]:
-        place = patch.centre - middle
-        ax.annotate(patch.name.replace("-", "−"), (place @ right, place @ up), ha="center", va="center",
-                    fontweight="bold", bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7})
-    across, up_ = _extent(surface, view)
-    ax.set(xlim=(-across / 2, across / 2), ylim=(-up_ / 2, up_ / 2), aspect="equal")
-    ax.set_axis_off()
-    ax.set_title("from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"))
-    return ax
+    return draw_panel(ax, SurfacePanel.of_view(surface, values, view, patches), value_range)
 
 
 def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
@@ -105,20 +153,30 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     patches : sequence of Patch
         The largest ones have their names in the pictures.
     """
+    panels = [SurfacePanel.of_view(surface, values, view, patches) for view in views]
+    return compose_panels(panels, value_range, label, width)
+
+
+def compose_panels(panels: Sequence[SurfacePanel], value_range: tuple[float, float], label: str,
+                   width: float = COLUMN_WIDTHS["single"], count: int | None = None) -> Figure:
+    """Return a figure of panels on one scale, with a scale bar and a bar of the colours.
+
+    `count` is the number of columns; the one that fits best unless given.
+    """
     prepare()
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
     from matplotlib.transforms import ScaledTranslation
 
-    extents = [_extent(surface, view) for view in views]
+    extents = [panel.extent for panel in panels]
     with figure_style():
         drawn = Figure(figsize=(width * _MM, width * _MM))
-        axes = [drawn.add_axes((0, 0, 1, 1), label=view) for view in views]
-        for ax, view in zip(axes, views, strict=True):
-            draw_view(ax, surface, values, view, value_range, patches)
-        count = layout.columns(extents, width)
-        low = (len(views) - 1) // count * count  # first picture of the last row
+        axes = [drawn.add_axes((0, 0, 1, 1), label=str(n)) for n in range(len(panels))]
+        for ax, panel in zip(axes, panels, strict=True):
+            draw_panel(ax, panel, value_range)
+        count = count or layout.columns(extents, width)
+        low = (len(panels) - 1) // count * count  # first picture of the last row
         across, up = extents[low]
         bar = max((length for length in BARS if length <= across / 2), default=BARS[0])
         below = axes[low].transData + ScaledTranslation(0, -6 / 72, drawn.dpi_scale_trans)

@@ -37,7 +37,7 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
     "vmdpotential.commands.devices:command": (
         "List the engines and the hardware of this machine, or why an engine does not work", False),
     "vmdpotential.frontend.plugins:command": (
-        "List commands, methods, interactions and engines, and plugins that failed to load", False),
+        "List commands, methods, solvers, interactions and engines, and plugins that failed to load", False),
     "vmdpotential.frontend.install:command": (
         "Install the plugin for a viewer, and report how to load it", False),
     "vmdpotential.frontend.completion:command": (
@@ -46,6 +46,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Check every engine, method and interaction on this machine against a plain float64 sum", False),
     "vmdpotential.commands.benchmark:command": (
         "Time a map of a box of random water molecules on this machine", False),
+    "vmdpotential.plugins.complementarity.command:command": (
+        "Compute the electrostatic complementarity of two molecules that touch", True),
     "vmdpotential.plugins.historical.timing:command": (
         "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.orbitals.command:command": (
