@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import units
-from vmdpotential.engines.pairs import Atoms
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.interactions.program import evaluate_all
+from vmdpotential.pairs.in_range import Atoms
 
 Floats = NDArray[np.float64]
 

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions import ewald, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.units import coulomb_constant
+
+from .lists import ListedPairs
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +97,7 @@ def error_of_forces(engine: Engine, name: str) -> float:
     """
     box, cutoff = water(18.6), 9.0
     atoms, law = box.atoms, potential(name, cutoff)
-    result = engine.prepare_pairs(PairSum(law, box.cell)).run(atoms).forces
+    result = ListedPairs(engine, law, box.cell).run(atoms).forces
     d = box.cell.minimum_image((atoms.positions[:, None] - atoms.positions).reshape(-1, 3))
     d = d.reshape(len(atoms), len(atoms), 3)
     r2 = (d * d).sum(2)

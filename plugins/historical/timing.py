@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.pairs import PRECISIONS, PairSum
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 from . import buffer, nbody, samples
+from .lists import PRECISIONS, ListedPairs
 
 Floats = NDArray[np.float64]
 
@@ -86,11 +86,11 @@ def benchmark_pairs(
         kinds = buffer.AtomKinds.of(potential, atoms, water.masses, water.cell.volume,
                                     constraints=buffer.Constraints.of_water(atoms.positions))
         gap = buffer.buffer_for(kinds, drift * buffer.GAS_CONSTANT * DEFAULT_TEMPERATURE, LIFE)
-    prepared = backend.prepare_pairs(PairSum(potential, water.cell, precision, buffer=gap))
+    prepared = ListedPairs(backend, potential, water.cell, precision, buffer=gap)
     match = prepared.search(atoms)
     searches = _seconds(lambda: prepared.search(atoms), repeats)
     return ListTimes(
-        **about, seconds=_seconds(lambda: match.run(atoms.positions), repeats), cutoff=cutoff, drift=drift, buffer=gap,
+        **about, seconds=_seconds(lambda: match.run(), repeats), cutoff=cutoff, drift=drift, buffer=gap,
         searches=searches, slots=match.slots, useful=samples.useful(len(atoms), water.cell.volume, cutoff))
 
 

@@ -9,14 +9,14 @@ from pairs import distances, reference
 from pairs_on_gpus import EWALD, FIELD, TOLERANCE, TRICLINIC, check, some_atoms, split
 
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cuda import clusters
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs import all_pairs
+from vmdpotential.pairs import all_pairs, clusters, in_range
 from vmdpotential.pairs.distances import count_distances
 from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
+from vmdpotential.pairs.in_range import Atoms, PairList
 from vmdpotential.plugins.historical import nbody
+from vmdpotential.plugins.historical.lists import ListedPairs
 
 pytestmark = pytest.mark.gpu
 
@@ -59,14 +59,14 @@ def test_generalized_born(engine, model, count):
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_pairs_in_range(engine, potential, cell, precision):
     atoms = some_atoms(cell=cell)
-    prepared = engine.prepare_pairs(PairSum(potential, cell, precision, energy=True, buffer=0.5))
+    prepared = ListedPairs(engine, potential, cell, precision, energy=True, buffer=0.5)
     actual = prepared.search(atoms)
-    check(actual.run(atoms.positions), reference(potential, atoms, cell), tolerance=TOLERANCE[precision])
+    check(actual.run(), reference(potential, atoms, cell), tolerance=TOLERANCE[precision])
     moved = atoms.positions + np.random.default_rng(5).uniform(-0.1, 0.1, atoms.positions.shape)
     expected = reference(potential, replace(atoms, positions=moved), cell)
     if cell is not None:  # wrapped in another way
         moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
-    check(actual.run(moved), expected, tolerance=TOLERANCE[precision])
+    check(actual.run_moved(moved), expected, tolerance=TOLERANCE[precision])
 
 
 @pytest.mark.parametrize("cell", [None, Cell.from_parameters(14, 15, 16, 70, 80, 110)], ids=["open", "triclinic"])
@@ -74,14 +74,14 @@ def test_pairs_in_range_of_many_atoms_and_of_two_sets(engine, cell, monkeypatch)
     atoms = some_atoms(200, 14.0, cell=cell)
     shifted = list(split(some_atoms(200, 14.0, 2, cell)))
     for energy in (False, True):
-        prepared = engine.prepare_pairs(PairSum(FIELD, cell, energy=energy))
+        prepared = ListedPairs(engine, FIELD, cell, energy=energy)
         expected = reference(FIELD, atoms, cell)
         actual = prepared.run(atoms)
         assert relative_rms(actual.forces, expected.forces) < 3e-6
         if energy:
             check(actual, expected)
             check(prepared.run(*shifted), reference(FIELD, shifted[0], cell, shifted[1]))
-    monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
+    monkeypatch.setattr(PairList, "_expected", lambda *_: 1.0)  # too little room at first
     np.testing.assert_allclose(prepared.run(atoms).forces, actual.forces, atol=1e-4 * np.abs(actual.forces).max())
 
 
@@ -92,12 +92,13 @@ def test_water_keeps_its_momentum_and_any_sizes_of_work_give_the_same(engine, mo
     exclusions = np.concatenate([np.stack([first + a, first + b], 1) for a, b in ((0, 1), (0, 2), (1, 2))])
     atoms = Atoms(positions, {"charge": 18.2 * charges, "root_a6": np.where(oxygen, 60.0, 0.0),
                               "root_a12": np.where(oxygen, 2500.0, 0.0)}, exclusions=exclusions)
-    prepared = engine.prepare_pairs(PairSum(EWALD, Cell.from_parameters(40, 40, 40)))
+    prepared = ListedPairs(engine, EWALD, Cell.from_parameters(40, 40, 40))
     actual = prepared.run(atoms).forces
     assert np.abs(actual.sum(0)).max() < 1e-4 * np.sqrt((actual**2).sum())
-    for warps, entries in ((1, 8), (8, 128)):
-        monkeypatch.setattr(clusters, "WARPS", {"build": warps, "force": warps, "lean": warps})
-        monkeypatch.setattr(clusters, "entries_of_items", lambda *_, entries=entries: entries)
+    for warps, entries in ((1, 8), (4, 128)):
+        monkeypatch.setattr(clusters, "LIST_THREADS", 32 * warps)
+        monkeypatch.setattr(in_range, "WARPS", dict.fromkeys(in_range.WARPS, warps))
+        monkeypatch.setattr(PairList, "_item_entries", lambda *_, entries=entries: entries)
         assert relative_rms(prepared.run(atoms).forces, actual) < 1e-6
 
 

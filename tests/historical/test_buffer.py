@@ -1,16 +1,15 @@
 """Pair lists in motion: energy is kept, and what lists miss is less than their buffers' estimate."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions import coulomb, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.plugins.historical import buffer, samples
+from vmdpotential.plugins.historical.lists import ListedPairs
 
 CUTOFF = 9.0
 FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=CUTOFF, permittivity=0.0),
@@ -115,21 +114,20 @@ def test_energy_is_kept_over_a_thousand_steps(engine):
     kt = buffer.GAS_CONSTANT * 100.0
     gap = buffer.buffer_for(kinds, 1e-3 * kt, 10 * step)
     # what the list may miss moves from pairs, and a list ends where one atom has moved by half of the buffer
-    work = PairSum(potential, cell, energy=True, buffer=max(gap, 2.0))
-    pairs = engine.prepare_pairs(work)
+    pairs = ListedPairs(engine, potential, cell, energy=True, buffer=max(gap, 2.0))
 
     def energy(result):
         return float(result.energies.sum() + 0.5 * mass * (v**2).sum() / MOTION)
 
     listed = pairs.search(Atoms(x, roots))
-    result = listed.run(x)
+    result = listed.run_moved(x)
     energies = [energy(result)]
     for number in range(1000):
         v += 0.5 * step / mass * result.forces * MOTION
         x = x + step * v
         if number % 10 == 9:
             listed = pairs.search(Atoms(x, roots))
-        result = listed.run(x)
+        result = listed.run_moved(x)
         v += 0.5 * step / mass * result.forces * MOTION
         energies.append(energy(result))
     energies = np.array(energies)
@@ -150,10 +148,10 @@ def test_lists_miss_less_than_the_estimate(engine):
     later = water.atoms.positions + life * speed * np.random.default_rng(2).normal(size=water.atoms.positions.shape)
     exact, missed = None, []
     for gap in (4.0, 0.0, 0.4, 0.8):
-        pairs = engine.prepare_pairs(PairSum(potential, water.cell, energy=True, buffer=gap))
+        pairs = ListedPairs(engine, potential, water.cell, energy=True, buffer=gap)
         listed = pairs.search(water.atoms)
-        pairs.work = dataclasses.replace(pairs.work, buffer=np.inf)  # it is run beyond its life on purpose
-        energy = listed.run(later).energies.sum()
+        pairs.buffer = np.inf  # it is run beyond its life on purpose
+        energy = listed.run_moved(later).energies.sum()
         exact = energy if exact is None else exact
         missed.append(abs(float(energy - exact)) / len(later))
         assert missed[-1] <= kinds.missed_energy(gap, life)

@@ -21,14 +21,15 @@ from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import ewald
 from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm
 from vmdpotential.kernels.launch import describe_vectors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import samples
+from vmdpotential.plugins.historical.lists import ListedPairs
 from vmdpotential.pairs.all_pairs import sum_coulomb
+from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.splitting.mesh import over_cell
 
 engine = get_engine("cpu")
@@ -65,15 +66,16 @@ def split(smooth):
     return engine.prepare(PotentialSum.split(lattice, smooth)).run(positions, charges).values()
 
 def pairs(bound, cell=None, precision="single"):
-    work = PairSum(PairPotential((PairTerm("charges", bound, CHARGES_RULE),)), cell, precision, energy=True)
-    return engine.prepare_pairs(work).run(Atoms(positions, {"charge": charges})).forces
+    potential = PairPotential((PairTerm("charges", bound, CHARGES_RULE),))
+    listed = ListedPairs(engine, potential, cell, precision, energy=True)
+    return listed.run(Atoms(positions, {"charge": charges})).forces
 
 def water():
     # potentials and precisions whose terms are summed in one loop
     box, forces = samples.water(18.7), []
     for name, precision in (("rf", "single"), ("ewald", "single"), ("rf", "double")):
-        work = PairSum(samples.potential(name, 9.0), box.cell, precision, energy=precision == "double")
-        forces.append(engine.prepare_pairs(work).run(box.atoms).forces)
+        work = ListedPairs(engine, samples.potential(name, 9.0), box.cell, precision, energy=precision == "double")
+        forces.append(work.run(box.atoms).forces)
     return np.stack(forces)
 
 def surface():

@@ -58,6 +58,10 @@ def test_what_tasks_report_comes_from_the_caller(monkeypatch):
 _counting = threading.Lock()
 
 
+#: A counter of a test.
+ARRIVED = 1
+
+
 def take(board, counter):
     """Increment a counter, as kernels do."""
     with _counting:
@@ -77,8 +81,8 @@ def test_every_worker_sees_what_all_did_before_they_met(workers):
 
     def task(worker, board):
         done.append(worker)
-        take(board, threads.WRITTEN)
-        assert wait(board, threads.WRITTEN, workers)
+        take(board, ARRIVED)
+        assert wait(board, ARRIVED, workers)
         seen.append(sorted(done))
         names.add(threading.get_ident())
 
@@ -96,8 +100,8 @@ def test_an_error_of_one_releases_all(guilty, error):
     def task(worker, board):
         if worker == guilty:
             raise error("it")
-        take(board, threads.WRITTEN)
-        passed.append(wait(board, threads.WRITTEN, 3))
+        take(board, ARRIVED)
+        passed.append(wait(board, ARRIVED, 3))
 
     with pytest.raises(error):
         threads.together(task, 3)
@@ -111,7 +115,7 @@ def test_threads_that_cannot_be_started_are_an_error(monkeypatch):
     monkeypatch.setattr(threads, "_idle", [])
     monkeypatch.setattr(threads._thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="start new thread"):
-        threads.together(lambda worker, board: wait(board, threads.WRITTEN, 3), 3)
+        threads.together(lambda worker, board: wait(board, ARRIVED, 3), 3)
 
 
 @contextlib.contextmanager

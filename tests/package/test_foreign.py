@@ -104,12 +104,12 @@ for key, method, more in (
     made[f"{key} is"] = f"{grid.provenance.method} {grid.provenance.interaction}"
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm
+from vmdpotential.pairs.in_range import Atoms, PairsInRange
 
 page = registry.get("interaction", "fading").bind().truncated(100.0)
-work = PairSum(PairPotential((PairTerm("fading", page, CHARGES_RULE),)), precision="double", energy=True)
-pairs = get_engine("cpu").prepare_pairs(work).run(Atoms(positions, {"charge": charges}))
+work = PairsInRange(get_engine("cpu"), PairPotential((PairTerm("fading", page, CHARGES_RULE),)))
+pairs = work.run(Atoms(positions, {"charge": charges}))
 made["forces"], made["energies"] = pairs.forces, pairs.energies
 np.savez(sys.argv[1], **made)
 '''

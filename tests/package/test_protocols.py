@@ -16,11 +16,9 @@ from vmdpotential import engines, registry
 from vmdpotential.continuum import pb
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
-from vmdpotential.engines import pairs as pair_sums
 from vmdpotential.engines.cpu.maps import sums as cpu_sums
-from vmdpotential.engines.cpu.pairs import pairs as cpu_pairs
 from vmdpotential.engines.cpu.points import sums as cpu_points
-from vmdpotential.engines.cuda import anywhere, clusters, kernels, maps, mean, mesh, points
+from vmdpotential.engines.cuda import anywhere, kernels, maps, mean, mesh, points
 from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.frames import average, density, field, pairs, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
@@ -44,8 +42,6 @@ IMPLEMENTATIONS = {
     smooth.SmoothPart: [levels.Levels],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],
-    pair_sums.PreparedPairs: [cpu_pairs.ClusterPairs, clusters.PairsInRange],
-    pair_sums.PairList: [cpu_pairs.ClusterList, clusters.ClusterList],
     result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.TimedResult, pb.ContinuumResult],
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
     result.RunningMean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],

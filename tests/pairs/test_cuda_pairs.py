@@ -12,15 +12,15 @@ from pairs_on_gpus import EWALD, FIELD, TOLERANCE, TRICLINIC, check, some_atoms,
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, clusters
-from vmdpotential.engines.pairs import Atoms, PairSum
-from vmdpotential.errors import InputError
+from vmdpotential.engines.cuda import build
 from vmdpotential.interactions import coulomb, ewald
 from vmdpotential.interactions.pairs import CHARGES_RULE, LORENTZ_BERTHELOT, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs import all_pairs
+from vmdpotential.pairs import all_pairs, clusters, in_range
 from vmdpotential.pairs.distances import count_distances
+from vmdpotential.pairs.in_range import Atoms, PairList
 from vmdpotential.plugins.historical import buckingham, nbody
+from vmdpotential.plugins.historical.lists import ListedPairs
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -49,7 +49,7 @@ def test_all_pairs_on_the_host(gpu, monkeypatch, pieces):
 def test_pairs_in_range_on_the_host(gpu, potential, cell, precision):
     """Cells of less than twice the cutoff: several images of an atom, and its own, are in range."""
     atoms = some_atoms(cell=cell)
-    prepared = CUDA.prepare_pairs(PairSum(potential, cell, precision, energy=True, buffer=0.5))
+    prepared = ListedPairs(CUDA, potential, cell, precision, energy=True, buffer=0.5)
     actual = prepared.search(atoms)
     assert actual.slots % 32 == 0
     assert actual.slots > 0
@@ -57,13 +57,13 @@ def test_pairs_in_range_on_the_host(gpu, potential, cell, precision):
     expected = reference(potential, replace(atoms, positions=moved), cell)
     if cell is not None:  # wrapped in another way
         moved += np.random.default_rng(6).integers(-2, 3, moved.shape) @ cell.vectors
-    check(actual.run(moved), expected, tolerance=TOLERANCE[precision])
+    check(actual.run_moved(moved), expected, tolerance=TOLERANCE[precision])
 
 
 def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
     atoms, others = split(some_atoms(150, cell=TRICLINIC))
-    monkeypatch.setattr(clusters, "_entries", lambda *_: 1.0)  # too little room at first
-    prepared = CUDA.prepare_pairs(PairSum(FIELD, TRICLINIC, energy=True))
+    monkeypatch.setattr(PairList, "_expected", lambda *_: 1.0)  # too little room at first
+    prepared = ListedPairs(CUDA, FIELD, TRICLINIC, energy=True)
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
 
@@ -94,15 +94,15 @@ def test_kernels_compile_with_every_page(name, tmp_path):
     rule = rules[next(iter(PAGES[name].interaction.pair))] if PAGES[name].interaction.pair else CHARGES_RULE
     bound = PAGES[name] if PAGES[name].cutoff is not None else PAGES[name].truncated(10.0)
     potential = PairPotential((PairTerm("only", bound, rule),))
-    prepared = CUDA.prepare_pairs(PairSum(potential, energy=True))
-    macros = compiled_with(prepared)
+    source, macros = compiled_with(ListedPairs(CUDA, potential, energy=True))
     architecture = ARCHITECTURES[list(PAGES).index(name) % len(ARCHITECTURES)]  # each in turn
-    compile_for_all(build.source(*macros), macros[1], tmp_path, 64, (architecture,))
+    compile_for_all(source, macros, tmp_path, 64, (architecture,))
 
 
 def compiled_with(prepared):
-    """Return what a kernel file of a sum is compiled from: its name, macros and programs."""
-    return "clusters.cu", prepared.macros | {"WARPS": clusters.WARPS[prepared.summing]}, prepared.programs.source
+    """Return the whole source of a sum, and its macros."""
+    macros = {**prepared.program.macros, "WARPS": in_range.WARPS[bool(prepared.program.macros["LEAN"])]}
+    return build.source(in_range.KERNELS.path, macros, prepared.program.source), macros
 
 
 @pytest.mark.slow
@@ -110,16 +110,16 @@ def compiled_with(prepared):
     (FIELD, {"energy": True}, ARCHITECTURES), (EWALD, {}, ARCHITECTURES[1:2]),
     (FIELD, {"energy": True, "precision": "double"}, ARCHITECTURES[2:])])
 def test_kernels_compile(potential, sums, architectures, tmp_path):
-    macros = compiled_with(CUDA.prepare_pairs(PairSum(potential, **sums)))
-    spilled = 16 if macros[1]["REAL"] == "float" else 128
-    compile_for_all(build.source(*macros), macros[1], tmp_path, spilled, architectures)
+    source, macros = compiled_with(ListedPairs(CUDA, potential, **sums))
+    compile_for_all(source, macros, tmp_path, 16 if macros["REAL"] == "float" else 128, architectures)
+
+
+@pytest.mark.slow
+def test_kernels_that_search_compile(tmp_path):
+    compile_for_all(build.source(clusters.KERNELS.path, {}), {}, tmp_path, 64)
 
 
 @pytest.mark.slow
 def test_sums_over_all_pairs_of_the_papers_compile(tmp_path):
     compile_for_all(build.source(nbody.KERNELS.path, {}), {}, tmp_path, 64)
 
-
-def test_what_the_engine_does_not_do_is_refused():
-    with pytest.raises(InputError, match="too small"):
-        clusters.geometry(Cell.from_parameters(0.1, 10, 10), 12.0)

@@ -1,14 +1,12 @@
 """Pairs within a cutoff on the CPU against their definition, and what must not change them."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import working
 from pairs import reference
 
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import (
     coulomb,
@@ -28,8 +26,10 @@ from vmdpotential.interactions.pairs import (
 )
 from vmdpotential.kernels.launch import load_library
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.in_range import Atoms, PairsInRange
 from vmdpotential.plugins.historical import buckingham
 from vmdpotential.plugins.historical.layouts import set_layout
+from vmdpotential.plugins.historical.lists import ListedPairs
 
 ENGINE = working("cpu")
 CUTOFF = 5.0
@@ -83,7 +83,7 @@ def startof(whole, part):
 
 
 def compute(potential, sample, cell=None, others=None, layout=None, **options):
-    pairs = ENGINE.prepare_pairs(PairSum(potential, cell, **{"energy": True} | options))
+    pairs = ListedPairs(ENGINE, potential, cell, **{"energy": True} | options)
     if layout:
         set_layout(pairs, layout)
     return pairs.run(sample, others)
@@ -150,7 +150,7 @@ def test_common_potentials(potential, energy, precision):
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("name", POTENTIALS)
 def test_what_other_packages_register_is_interpreted(name, precision, monkeypatch):
-    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.number_of", lambda program: -1)
+    monkeypatch.setattr("vmdpotential.pairs.programs.number_of", lambda program: -1)
     cell = CELLS["triclinic"]
     sample = atoms(90, cell)
     result = compute(POTENTIALS[name], sample, cell, precision=precision)
@@ -192,30 +192,30 @@ def test_a_list_serves_atoms_that_have_moved_a_little():
     cell = CELLS["triclinic"]
     sample = atoms(100, cell)
     rng = np.random.default_rng(4)
-    pairs = ENGINE.prepare_pairs(PairSum(WATER, cell, energy=True, buffer=1.0)).search(sample)
+    pairs = ListedPairs(ENGINE, WATER, cell, energy=True, buffer=1.0).search(sample)
     step = rng.normal(size=(100, 3))
     step *= 0.499 / np.linalg.norm(step, axis=1)[:, None]
     wrapped = sample.positions + step + rng.integers(-1, 2, (100, 3)) @ cell.vectors
     expected = reference(WATER, replace(sample, positions=sample.positions + step), cell)
-    assert errors(pairs.run(wrapped), expected) < ERRORS["single"]
+    assert errors(pairs.run_moved(wrapped), expected) < ERRORS["single"]
     for wrong, error in ((sample.positions + 1.003 * step, UsageError), (sample.positions[:99], UsageError),
                          (np.full((100, 3), np.nan), InputError)):
         with pytest.raises(error):
-            pairs.run(wrong)
+            pairs.run_moved(wrong)
     first, second = (startof(sample, part) for part in (slice(40), slice(40, None)))
-    both = ENGINE.prepare_pairs(PairSum(POTENTIALS["table, Ewald"], cell)).search(first, second)
+    both = ListedPairs(ENGINE, POTENTIALS["table, Ewald"], cell).search(first, second)
     with pytest.raises(InputError, match="not a finite number"):
-        both.run(first.positions, np.full((60, 3), np.inf))
+        both.run_moved(first.positions, np.full((60, 3), np.inf))
 
 
 def test_threads_give_the_same(monkeypatch):
     cell = Cell(np.diag([14.0] * 3))
     sample = atoms(600, cell)
-    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.clusters.LEAST", 8)
+    monkeypatch.setattr("vmdpotential.pairs.clusters.LEAST", 8)
     results = []
     for threads, at_once in (("1", 2**27), ("3", 2**27), ("3", 1)):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
-        monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.AT_ONCE", at_once)  # parts one by one, or all
+        monkeypatch.setattr("vmdpotential.pairs.in_range.AT_ONCE", at_once)  # parts one by one, or all
         results.append(compute(WATER, sample, cell))
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
@@ -223,30 +223,29 @@ def test_threads_give_the_same(monkeypatch):
 
 
 def test_what_cannot_be():
-    work = PairSum(PairPotential((PairTerm("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE),)))
+    work = PairPotential((PairTerm("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE),))
     with pytest.raises(UsageError) as caught:
-        PairSum(PairPotential((PairTerm("q", coulomb.INTERACTION.bind(), CHARGES_RULE),)))
+        PairsInRange(ENGINE, PairPotential((PairTerm("q", coulomb.INTERACTION.bind(), CHARGES_RULE),)))
     assert caught.value.parameter == "cutoff"
     with pytest.raises(UsageError, match="layout"):
-        set_layout(ENGINE.prepare_pairs(work), "3x5")
+        set_layout(ListedPairs(ENGINE, work), "3x5")
     with pytest.raises(UsageError, match="charge"):
-        ENGINE.prepare_pairs(work).run(Atoms(np.zeros((3, 3))))
+        PairsInRange(ENGINE, work).run(Atoms(np.zeros((3, 3))))
 
 
 
 def test_layouts_of_other_processors_say_so(monkeypatch):
-    monkeypatch.setattr("vmdpotential.engines.cpu.pairs.pairs.load_library",
-                        lambda: SimpleNamespace(vector_floats=lambda: 8))
+    monkeypatch.setattr(type(ENGINE), "vector_size", 8)
     for layout in ("compressed", "4x16", "2x2"):
         with pytest.raises(UsageError) as caught:
-            set_layout(ENGINE.prepare_pairs(PairSum(WATER)), layout)
+            set_layout(ListedPairs(ENGINE, WATER), layout)
         assert caught.value.parameter == "layout"
 
 
 def test_a_potential_of_more_terms_than_kernels_have_room_for_is_refused():
     terms = tuple(PairTerm(f"charges{n}", FIELD, CHARGES_RULE) for n in range(9))
     with pytest.raises(UsageError) as caught:
-        ENGINE.prepare_pairs(PairSum(PairPotential(terms)))
+        PairsInRange(ENGINE, PairPotential(terms))
     assert caught.value.parameter == "potential"
     sample = atoms(40)
     result = compute(PairPotential(terms[:3]), sample, precision="double")

@@ -16,9 +16,10 @@ import compiled
 import numpy as np
 from scipy import fft
 
-from vmdpotential.engines.cuda import build, clusters, copies, device, kernels, result
+from vmdpotential.engines.cuda import build, copies, device, kernels, result
 from vmdpotential.engines.cuda import fft as device_fft
 from vmdpotential.kernels.build import is_shared
+from vmdpotential.pairs import clusters, in_range
 
 HEAD = """
 #include <cmath>
@@ -196,7 +197,7 @@ extern "C" void run(void (*wanted)(const TASK), const TASK *argument, const unsi
 
 #: The argument of a file's kernels.
 TASKS = {"mesh.cu": "MeshTask", "levels.cu": "LevelTask", "result.cu": "ResultTask",
-         "clusters.cu": "ClusterTask", "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
+         "sort.cu": "Task", "near.cu": "Task", "points.cu": "PointTask",
          "cutoff_largebin.cu": "Task",
          "cutoff_smallbin.cu": "ListTask"}
 
@@ -292,21 +293,22 @@ class HostGpu:
             self.used.add(function)
             if shared or Path(file).name in TASKS:
                 assert shared_size <= 48_000
-                library = self.shared_library(file, function) if shared else self.library(file, macros, radial)
+                library = (self.shared_library(file, function, macros, radial) if shared
+                           else self.library(file, macros, radial))
                 name = "packed" if shared else function
                 library.run(library[name], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
         return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
             grid, block, None, argument))
 
-    def shared_library(self, file, function):
+    def shared_library(self, file, function, macros, radial):
         """Return a kernel of a file for CPUs and GPUs, by what is compiled for GPUs."""
-        name = f"{Path(file).name} {function}"
+        name = f"{Path(file).name} {function}" + "".join(map(str, macros.values())) + str(zlib.crc32(radial.encode()))
         if name not in self.libraries:
             struct = re.search(rf"KERNEL\({function}, ([\w<>]+)", Path(file).read_text())[1]
             packed = (f"struct Packed {{ {struct} args; index_t count; }};\n"
                       f'extern "C" void packed(const Packed packed) {{ {function}(packed.args, packed.count); }}\n')
-            text = f"#define __CUDACC__\n{HEAD}{build.source(file, {})}{packed}#define TASK Packed\n{TAIL}"
+            text = f"#define __CUDACC__\n{HEAD}{build.source(file, macros, radial)}{packed}#define TASK Packed\n{TAIL}"
             self.libraries[name] = compiled.library(text, "-U_FORTIFY_SOURCE", "-std=c++17", "-w")
         return self.libraries[name]
 
@@ -348,5 +350,6 @@ def install(monkeypatch):
     for module, name in ((result.pinned, "empty_pinned"), (kernels, "empty_pinned")):
         monkeypatch.setattr(module, name, lambda shape, dtype=np.float32: np.empty(shape, dtype))
     monkeypatch.setattr(device_fft, "Transform", Transform)
-    monkeypatch.setattr(clusters, "WARPS", dict.fromkeys(clusters.WARPS, 1))
+    monkeypatch.setattr(clusters, "LIST_THREADS", 32)
+    monkeypatch.setattr(in_range, "WARPS", dict.fromkeys(in_range.WARPS, 1))
     return host

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from vmdpotential.engines.pairs import PairResult
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.in_range import PairResult
 
 
 def reference(potential, atoms, cell, others=None):

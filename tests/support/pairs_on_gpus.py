@@ -3,10 +3,10 @@
 import numpy as np
 from helpers import relative_rms
 
-from vmdpotential.engines.pairs import Atoms
 from vmdpotential.interactions import ewald, lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, TABLE_RULE, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.pairs.in_range import Atoms
 
 LJ = lennard_jones.INTERACTION.bind()
 FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=6.0), CHARGES_RULE),

@@ -41,7 +41,6 @@ from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.engines.result import Result, RunningMean
     from vmdpotential.engines.smooth import SmoothPart
     from vmdpotential.kernels.launch import Kernel
@@ -233,6 +232,13 @@ class Engine:
         return get_engine("cpu").describe()
 
     @property
+    def vector_size(self) -> int:
+        """Number of float32 that its kernels compute at once: of a vector, or the threads of a warp."""
+        from vmdpotential.kernels.launch import load_library
+
+        return int(load_library().vector_floats())
+
+    @property
     def special_limit(self) -> float | None:
         """Results per second of all GPUs' special function units; None for an engine without them."""
         return None
@@ -270,11 +276,11 @@ class Engine:
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return an array where this engine's kernels run, whose values are not set."""
-        return np.empty(shape, dtype)
+        return _aligned(np.empty, shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """Return an array where this engine's kernels run, whose values are 0."""
-        return np.zeros(shape, dtype)
+        return _aligned(np.zeros, shape, dtype)
 
     def to_host(self, values: Any) -> NDArray[Any]:
         """Return the values of an array of this engine, after all launches before; on the CPU the same array."""
@@ -313,9 +319,14 @@ class Engine:
         """
         return get_engine("cpu").prepare(work)
 
-    def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
-        return get_engine("cpu").prepare_pairs(work)
+
+def _aligned(make: Callable[..., NDArray[Any]], shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array that begins at a cache line, so that no vector in its rows crosses one."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    block = make(size + 64, np.uint8)
+    first = -block.__array_interface__["data"][0] % 64
+    result: NDArray[Any] = block[first : first + size].view(dtype).reshape(shape)
+    return result
 
 
 def with_transforms(engine: Engine) -> Engine:

@@ -16,10 +16,10 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -207,12 +207,40 @@ class KernelFile:
         return Kernel(self, name)
 
 
+class DeviceProgram(Protocol):
+    """Functions that are compiled with a kernel for a GPU, such as an interaction; they are written when needed."""
+
+    @property
+    def macros(self) -> Mapping[str, object]:
+        """Macros, before the file."""
+
+    @property
+    def source(self) -> str:
+        """C++, before the file."""
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a file, which an engine launches."""
+    """A kernel of a file, which an engine launches.
+
+    Parameters
+    ----------
+    file : KernelFile
+    name : str
+    threads : int
+        Number of threads of a block of a GPU, of which `count` is then a multiple; 0 for that of a BLOCK_KERNEL.
+    program : DeviceProgram, optional
+        Functions that are compiled with the kernel for a GPU; its macro WARPS is the number of warps of a block.
+    """
 
     file: KernelFile
     name: str
+    threads: int = field(default=0, compare=False)
+    program: DeviceProgram | None = field(default=None, compare=False)
+
+    def for_blocks(self, threads: int, program: DeviceProgram | None = None) -> Kernel:
+        """Return the kernel with blocks of so many threads on a GPU, and functions that are compiled with it there."""
+        return replace(self, threads=threads, program=program)
 
     @property
     def arguments(self) -> Arguments:

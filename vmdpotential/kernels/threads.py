@@ -25,16 +25,9 @@ MOST = 4096
 
 _share: contextvars.ContextVar[int] = contextvars.ContextVar("share", default=0)
 
-#: Shared counters (:func:`together`), each in its own cache line: STOP is not 0 when all threads have to stop, WRITTEN
-#: counts how often positions were written, SUMMED the workers that have summed, and from TAKEN on parts taken.
-STOP, WRITTEN, SUMMED, TAKEN = range(4)
-#: Number of lines of an array of counters, and of numbers in a line.
-LINES, LINE = 8, 8
-
-
-def counters() -> NDArray[np.int64]:
-    """Return an array of shared counters for threads."""
-    return np.zeros(LINES * LINE, np.int64)
+#: Shared counters (:func:`together`): numbers of cache lines, and of numbers in a line, of which each has one counter.
+#: That in line STOP is not 0 when all threads have to stop.
+LINES, LINE, STOP = 8, 8, 0
 
 
 def count() -> int:
@@ -208,7 +201,7 @@ def together(task: Callable[[int, NDArray[np.int64]], None], workers: int) -> No
     out the work, and wait for other threads, by means of the counters.
     When a thread fails, also by Ctrl-C, ``counters[STOP]`` becomes 1, and the others end.
     """
-    shared = counters()
+    shared = np.zeros(LINES * LINE, np.int64)
     errors: list[BaseException] = []
 
     def work(worker: int) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from vmdpotential import registry
 from vmdpotential.engines import Engine
-from vmdpotential.engines.pairs import Atoms, PairSum
 from vmdpotential.interactions import Interaction
 from vmdpotential.interactions.pairs import PairPotential, PairTerm, table_rule
 from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
+from vmdpotential.pairs.in_range import Atoms, PairsInRange
 from vmdpotential.units import coulomb_constant
 
 
@@ -34,8 +34,8 @@ def _check_energies(backend: Engine, page: Interaction) -> list[tuple[str, float
         bound = bound if bound.cutoff is not None else bound.truncated(2 * check.r)
         tables = {n: np.full((1, 1), float(check.parameters[n])) for n in page.pair}
         atoms = Atoms(np.array([[0.0, 0.0, 0.0], [check.r, 0.0, 0.0]]), types=np.zeros(2, np.int64), tables=tables)
-        work = PairSum(PairPotential((PairTerm(page.name, bound, table_rule(page)),)), precision="double", energy=True)
-        energies = backend.prepare_pairs(work).run(atoms).energies
+        potential = PairPotential((PairTerm(page.name, bound, table_rule(page)),))
+        energies = PairsInRange(backend, potential).run(atoms).energies
         assert energies is not None
         worst = max(worst, abs(float(energies.sum()) - check.value) / (abs(check.value) or 1.0))
     return [(f"{page.name} of two atoms, the values on its page", worst, 1e-9)]

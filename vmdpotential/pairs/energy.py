@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import registry
 from vmdpotential.engines import SOFT_CORE, Prepared, get_engine
-from vmdpotential.engines.pairs import Atoms, PairSum, PreparedPairs
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.pairs import PairPotential
@@ -32,6 +31,7 @@ from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.all_pairs import sum_coulomb
+from vmdpotential.pairs.in_range import Atoms, PairsInRange
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, pair_potential
 from vmdpotential.parameters import change_options, takes_fields
@@ -46,10 +46,6 @@ from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-#: Precision of the sums: energies of opposite sign nearly cancel, and those of excluded pairs, up to 1e6 kcal/mol, are
-#: added and subtracted again.
-PRECISION = "double"
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +186,7 @@ class InteractionEnergyPlan:
         #: The potential that is summed over the pairs within the cutoff, and whether Coulomb is summed over all pairs.
         self._potential: PairPotential | None = None
         self._sums_all = False
-        self._pairs: PreparedPairs | None = None
+        self._pairs: PairsInRange | None = None
         self._cell: Cell | None = None
         self._long: Plan | None = None
         self._field: Prepared | None = None
@@ -296,12 +292,12 @@ class InteractionEnergyPlan:
             return None
         return plan if plan.estimate.seconds < all_pairs else None
 
-    def _prepare(self, positions: Floats, cell: Cell | None) -> PreparedPairs:
+    def _prepare(self, positions: Floats, cell: Cell | None) -> PairsInRange:
         """Return the pair sum and prepare the mesh for a cell, unless the last frame had the same."""
         assert self._potential is not None
         if self._pairs is None or not same_cell(self._cell, cell):
             self._cell = cell
-            self._pairs = self.engine.prepare_pairs(PairSum(self._potential, cell, PRECISION, energy=True))
+            self._pairs = PairsInRange(self.engine, self._potential, cell)
         if self._long is not None:
             self._field = self._long.prepare(Points(positions[self.every]), positions[self.every], cell)
         return self._pairs

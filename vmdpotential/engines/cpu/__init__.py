@@ -10,7 +10,6 @@ from vmdpotential.splitting.mesh import Mesh
 
 if TYPE_CHECKING:
     from vmdpotential.engines import PotentialSum, Prepared
-    from vmdpotential.engines.pairs import PairSum, PreparedPairs
 
 
 class CpuEngine(Engine):
@@ -37,12 +36,6 @@ class CpuEngine(Engine):
         if isinstance(work.smooth, Mesh):
             return CpuMeshSum(work, work.smooth)
         return work.smooth.prepare(self.name, work)
-
-    def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
-        from vmdpotential.engines.cpu.pairs.pairs import ClusterPairs
-
-        return ClusterPairs(work)
 
 
 ENGINE = CpuEngine()

@@ -22,7 +22,6 @@ from vmdpotential.errors import BackendError
 if TYPE_CHECKING:
     from vmdpotential.engines import PotentialSum, Prepared
     from vmdpotential.engines.cuda.launches import DeviceArray
-    from vmdpotential.engines.pairs import PairSum, PreparedPairs
     from vmdpotential.kernels.launch import Kernel
 
 #: Largest number of processes that share a GPU; this many decode XTC frames as fast as an H200 computes maps of them.
@@ -86,6 +85,11 @@ class CudaEngine(Engine):
         from vmdpotential.engines.cuda import device
 
         return max(1, min(PROCESSES, *(gpu.process_capacity(size) for gpu in device.gpus())))
+
+    @property
+    def vector_size(self) -> int:
+        """Number of threads of a warp."""
+        return 32
 
     @property
     def special_limit(self) -> float:
@@ -161,12 +165,6 @@ class CudaEngine(Engine):
             fft.application()
             return anywhere.AtPoints(work) if at_points else mesh.MeshSum(work)
         return work.smooth.prepare(self.name, work)
-
-    def prepare_pairs(self, work: PairSum) -> PreparedPairs:
-        """Return a sum over pairs of atoms, prepared to run, see :mod:`vmdpotential.engines.pairs`."""
-        from vmdpotential.engines.cuda.clusters import PairsInRange
-
-        return PairsInRange(work)
 
 
 ENGINE = CudaEngine()

@@ -92,11 +92,12 @@ def source(file: str | Path, macros: Mapping[str, object], radial: str = "") -> 
     """Return the source to compile: macros, common part, structs, radial function and the kernel file.
 
     Parts are concatenated instead of included, so that the result depends on this text alone. `file` is the name of a
-    file in this folder, or the path of a file of another package. A file that includes ``kernel.h`` is whole by itself.
+    file in this folder, or the path of a file of another package. A file that includes ``kernel.h`` is without the
+    common part, and its program comes first.
     """
-    if is_shared(HERE / file):
-        return _included(HERE / file, set())
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(macros.items()))
+    if is_shared(HERE / file):
+        return text + f'#line 1 "program"\n{radial}' * bool(radial) + _included(HERE / file, set())
     for name in ("common.cuh", file):
         text += f'#line 1 "{Path(name).name}"\n{(HERE / name).read_text("utf-8")}'
         if name == "common.cuh":

@@ -146,7 +146,8 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
     if not count:
         return
     with _current() as gpu:
-        _queue(gpu, kernel, values, int(count), -(-count // THREADS), THREADS)
+        threads = kernel.threads or THREADS
+        _queue(gpu, kernel, values, int(count), -(-count // threads), threads)
 
 
 def team_size(most: int) -> int:
@@ -169,7 +170,11 @@ def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, b
             values[name] = _copied(gpu, values[name])
     packed = arguments.pack(values, _address)
     packed += bytes(-len(packed) % 8) + last.to_bytes(8, "little")
-    gpu.kernel(kernel.file.path, kernel.name, {}, "", len(packed)).prepared_call(
+    macros: dict[str, object] = {}
+    source = ""
+    if kernel.program is not None:
+        macros, source = {**kernel.program.macros, "WARPS": threads // 32}, kernel.program.source
+    gpu.kernel(kernel.file.path, kernel.name, macros, source, len(packed)).prepared_call(
         (blocks, 1, 1), (threads, 1, 1), packed)
 
 

@@ -1,51 +1,67 @@
-// Sums over the pairs of a list of clusters (pairs/search.cu): forces, and energies of each term.
+// Sums over the pairs of a list of clusters (search.cu): forces, and energies of each term.
 //
-// An entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The loops
-// for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a
+// On a CPU, an entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The
+// loops for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a
 // cluster and a chunk are computed first, and then each term by a function of its own, or all terms by the interpreter
 // (Blocked::add). With AVX-512, the atoms j in range of chunks with few of them are first packed into a buffer in the
-// first-level cache, a dense loop sums them, and their contributions are unpacked.
+// first-level cache, a dense loop sums them, and their contributions are unpacked. r2 and rinv of terms are in units of
+// 2 A, so that rinv is 2 / sqrt(x), with x in A^2: see twice_refined.
 //
-// r2 and rinv of terms are in units of 2 A, so that rinv is 2 / sqrt(x), with x in A^2: see twice_refined.
+// On a GPU, a warp sums an item of the list, and the functions of the potential are compiled with the kernel: pairs/
+// programs.py writes them and these macros, without which the file has no kernel that sums.
+//   REAL           float or double, the type of the terms
+//   WORDS          number of Four of an atom: its coordinates, parameters and type
+//   TERMS, ENERGY  number of terms; 1 if energies are summed
+//   CORRECTS       1 if excluded pairs contribute
+//   TABLES         1 if there are parameters of two types
+//   WARPS, LEAN    number of warps of a block; 1 if only forces are summed, in single precision
 #include "kernel.h"
+#include "clusters.h"
 #ifndef __CUDACC__
 #include "interpreter.h"
 #include "radial.h"
+#endif
 
 // Length of a row of the buffer of packed atoms: larger than MAX_PACKED of search.cu, and no multiple of 4 KiB, with
 // which rows would share cache lines.
 static const int ROW = 1104;
 // Largest numbers of terms and of rows of a chunk; odd, so that the rows of atoms do not share lines of the cache.
 static const int MAX_TERMS = 8, MAX_ROWS = 21;
-// Number of chunks that a thread gathers at a time.
-static const index_t GATHERED = 64;
 
 template <class Number> struct PairWork {
-    int64_t *counters;                     // of kernels.threads
-    const int64_t *parts;                  // (parts, 5) addresses of the entries of a part, their number, and addresses
-                                           // of its chunks, bits and masks
-    const Number *atoms_i, *atoms_j;       // (chunks, rows, N) coordinates and parameters
-    const Number *centres_i, *centres_j;   // (chunks, 3)
-    Number *sums_i, *sums_j;               // (chunks, 3 or 3 + terms, N)
+    // what search.cu lists, in parts with room for so many entries, chunks and masks
+    const index_t *entries;
+    const int *chunks;
+    const uint16_t *bits, *masks;
+    const index_t *counts;                 // (parts, 5)
+    index_t max_entries, max_chunks, max_masks;
+    const index_t *shares;                 // (workers + 1,) first part of each worker, with the end of the last
+    index_t begin, step;                   // of its share, a worker sums so many parts from there on
+    index_t item_entries, item_count;      // entries of an item, and items; on a GPU
+    const Number *atoms_i, *atoms_j;       // (chunks, rows, N) coordinates and parameters; on a GPU (chunks, N, records)
+    const float *centres_i, *centres_j;    // (chunks, 3)
+    Number *sums_i, *sums_j;               // (workers, chunks, 3 or 3 + terms, N) results; on a GPU (chunks, N, 3) forces
+    double *energies_i, *energies_j;       // (chunks, N, terms) results; on a GPU
     const Number *steps, *rests;           // (images, 3) displacements of atoms i, and the rests of these
     const int *terms;                      // (terms, 6) numbers of the function and of that of excluded pairs, or -1;
                                            // places of their uniforms; numbers of parameters of an atom and two types
     const Number *uniforms;
-    const Number *tables;                  // (names, kinds, kinds) parameters of two types, of all terms
+    const Number *tables;                  // (names, kinds, kinds) parameters of two types, of all terms; on a GPU
+                                           // (kinds, kinds, names)
     // programs, if a term has no function: of pairs, and of excluded pairs
     const int *operations, *results, *excluded_operations, *excluded_results;
     const Number *constants, *values, *excluded_constants, *excluded_values;
     int operation_count, constant_count, register_count;
     int excluded_operation_count, excluded_constant_count, excluded_register_count;
     index_t chunks_i, chunks_j;
-    Number cutoff2, aside;          // A^2; atoms at these coordinates relative to a centre are out of range
+    Number cutoff2, aside;                 // A^2; atoms at these coordinates relative to a centre are out of range
+    Number known[96];                      // constants of the functions that are compiled for a GPU
     int term_count, name_count, kinds;     // of tables
     int light;                             // the term that is left out for the second half of light clusters, or -1
-    int written, writes;                   // counter of the threads that have written positions, and what it reaches
-    int summed;                            // counter of the threads that have summed
     bool interpreted, energy, corrected, packed;
-    bool fresh, last;                      // these are the first and the last parts of the thread
 };
+
+#ifndef __CUDACC__
 
 namespace {
 
@@ -148,7 +164,8 @@ template <class V> struct Partners {
     const uint16_t *masks;   // of the chunks, if there are pairs that do not count
     const Number *atoms;
     Number *sums;            // to which contributions are added; the first ones of packed atoms are written
-    const Number *centres, *origin;  // of chunks, and the point from which coordinates count
+    const float *centres;    // of chunks
+    const Number *origin;    // the point from which coordinates count
 
     template <class Packed, class F>
     MEMBER void load_vector(index_t e, V *j, Packed packed, index_t rows, F each_row) const
@@ -157,9 +174,10 @@ template <class V> struct Partners {
             each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(atoms + e * N + k * ROW); });
             return;
         }
-        const Number *const from = atoms + chunks[e] * rows * N, *const centre = centres + 3 * (index_t)chunks[e];
+        const Number *const from = atoms + chunks[e] * rows * N;
+        const float *const centre = centres + 3 * (index_t)chunks[e];
         each_row([&](auto k) __attribute__((always_inline)) { j[k] = load<V>(from + k * N); });
-        EACH(3, k) { j[k] += traced::fill<V>(centre[k] - origin[k]); } END;
+        EACH(3, k) { j[k] += traced::fill<V>((Number)centre[k] - origin[k]); } END;
     }
     template <class Packed, class F>
     MEMBER void add(index_t e, const V *given, Packed packed, bool again, index_t channels, F each_channel) const
@@ -613,7 +631,7 @@ INLINE doubles pick(traced::longs numbers, doubles x)
 template <class V, class Terms>
 MEMBER void add_entry(Blocked<V> &of, Terms &terms, const index_t *entry, const int *chunks,
                       [[maybe_unused]] const uint16_t *bits, const uint16_t *masks,
-                      [[maybe_unused]] number_of<V> *buffer)
+                      [[maybe_unused]] number_of<V> *buffer, number_of<V> *sums_i, number_of<V> *sums_j)
 {
     typedef number_of<V> Number;
     enum { N = Blocked<V>::N, M = Blocked<V>::M };
@@ -622,17 +640,18 @@ MEMBER void add_entry(Blocked<V> &of, Terms &terms, const index_t *entry, const 
     const int channels = Terms::CHANNELS > 0 ? (int)Terms::CHANNELS : of.channels();
     const index_t chunk_i = entry[0] * M / N, lane = entry[0] * M % N, image = entry[1], first = entry[2];
     const index_t dense = entry[3], packs = work.packed ? entry[4] : entry[5];
-    const Number *const centre_i = work.centres_i + 3 * chunk_i, *const step = work.steps + 3 * image;
+    const float *const centre_i = work.centres_i + 3 * chunk_i;
+    const Number *const step = work.steps + 3 * image;
     // coordinates are relative to the centre of atoms i; the difference of centres is exact
     const Number origin[3] = {centre_i[0] + step[0], centre_i[1] + step[1], centre_i[2] + step[2]};
     of.start(work.atoms_i + chunk_i * rows * N + lane, work.rests + 3 * image, work.light >= 0 && entry[7], rows);
     Partners<V> parts[3] = {
-        {dense - first, chunks + first, masks + entry[6] * 2 * M, work.atoms_j, work.sums_j, work.centres_j, origin},
-        {packs - dense, chunks + dense, nullptr, work.atoms_j, work.sums_j, work.centres_j, origin}};
+        {dense - first, chunks + first, masks + entry[6] * 2 * M, work.atoms_j, sums_j, work.centres_j, origin},
+        {packs - dense, chunks + dense, nullptr, work.atoms_j, sums_j, work.centres_j, origin}};
 #if VECTOR_BYTES == 64
     // copies: stores may change what is in memory
-    const Number *const atoms_j = work.atoms_j, *const centres_j = work.centres_j;
-    Number *const sums_j = work.sums_j;
+    const Number *const atoms_j = work.atoms_j;
+    const float *const centres_j = work.centres_j;
     const Number centre[3] = {origin[0], origin[1], origin[2]};
     const index_t end = entry[5];
     index_t filled = 0;
@@ -642,7 +661,7 @@ MEMBER void add_entry(Blocked<V> &of, Terms &terms, const index_t *entry, const 
         const auto numbers = packing((mask_of<V>)flag, V{});
         const Number *const from = atoms_j + chunk * rows * N;
         EACH(3, k) {
-            const V shift = traced::fill<V>(centres_j[3 * chunk + k] - centre[k]);
+            const V shift = traced::fill<V>((Number)centres_j[3 * chunk + k] - centre[k]);
             store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)) + shift);
         } END;
         for (int k = 3; k < rows; k++)
@@ -666,27 +685,30 @@ MEMBER void add_entry(Blocked<V> &of, Terms &terms, const index_t *entry, const 
         filled += count_bits(flag);
     }
 #endif
-    of.finish(work.sums_i + chunk_i * channels * N + lane, channels);
+    of.finish(sums_i + chunk_i * channels * N + lane, channels);
 }
 
-template <class V, class Terms> void add_parts(const PairWork<number_of<V>> &work, index_t first, index_t last)
+// Add the pairs of a worker's parts to its sums.
+template <class V, class Terms> void add_parts(const PairWork<number_of<V>> &work, index_t worker)
 {
     typedef number_of<V> Number;
+    enum { M = Blocked<V>::M, N = Blocked<V>::N };
     void *const memory = malloc((MAX_ROWS + 3 + MAX_TERMS) * ROW * sizeof(Number) + 64);
     Number *const buffer = (Number *)(((uintptr_t)memory + 63) / 64 * 64);
     Blocked<V> of(work);
     Terms terms(work);
-    for (index_t k = first; k < last; k++) {
-        const int64_t *const part = work.parts + 5 * k;
-        const index_t *const entry = (const index_t *)part[0];
-        for (index_t e = 0; e < part[1]; e++)
-            add_entry<V>(of, terms, entry + 9 * e, (const int *)part[2], (const uint16_t *)part[3],
-                         (const uint16_t *)part[4], buffer);
-    }
+    Number *const sums_i = work.sums_i + worker * work.chunks_i * of.channels() * N;
+    Number *const sums_j = work.sums_j + worker * work.chunks_j * of.channels() * N;
+    const index_t first = work.shares[worker] + work.begin, end = work.shares[worker + 1];
+    for (index_t part = first; part < first + work.step && part < end; part++)
+        for (index_t e = 0; e < work.counts[5 * part]; e++)
+            add_entry<V>(of, terms, work.entries + 9 * (part * work.max_entries + e), work.chunks + part * work.max_chunks,
+                         work.bits + part * work.max_chunks, work.masks + part * work.max_masks * 2 * M, buffer, sums_i,
+                         sums_j);
     free(memory);
 }
 
-template <class V> using Loop = void (*)(const PairWork<number_of<V>> &, index_t, index_t);
+template <class V> using Loop = void (*)(const PairWork<number_of<V>> &, index_t);
 
 // The loop for the terms.
 template <class V> Loop<V> find_loop([[maybe_unused]] const PairWork<number_of<V>> &work)
@@ -715,83 +737,216 @@ template <class V> Loop<V> find_loop([[maybe_unused]] const PairWork<number_of<V
     return add_parts<V, AnyTerms<V>>;
 }
 
-// Wait until a counter has reached a number; return false if the threads have to stop.
-bool wait_for(const int64_t *counters, int counter, int number)
-{
-    while (__atomic_load_n(counters + 8 * counter, __ATOMIC_SEQ_CST) < number
-           && !__atomic_load_n(counters, __ATOMIC_SEQ_CST))
-        Team::yield();
-    return !__atomic_load_n(counters, __ATOMIC_SEQ_CST);
-}
-
-int64_t take_next(int64_t *counters, int counter)
-{
-    return __atomic_fetch_add(counters + 8 * counter, (int64_t)1, __ATOMIC_SEQ_CST);
-}
-
-template <class V> void sum_parts(const PairWork<number_of<V>> &work, index_t first, index_t last)
-{
-    const size_t bytes = (work.energy ? 3 + work.term_count : 3) * sizeof(V);
-    if (work.fresh) {
-        memset(work.sums_i, 0, work.chunks_i * bytes);
-        if (work.sums_j != work.sums_i)
-            memset(work.sums_j, 0, work.chunks_j * bytes);
-    }
-    if (!wait_for(work.counters, work.written, work.writes))
-        return;
-    find_loop<V>(work)(work, first, last);
-    if (work.last)
-        take_next(work.counters, work.summed);
-}
-
 }  // namespace
 
-RANGE_KERNEL(sum_pairs, PairWork<float>, first, last) { sum_parts<floats>(args, first, last); }
-RANGE_KERNEL(sum_pairs_double, PairWork<double>, first, last) { sum_parts<doubles>(args, first, last); }
-
-template <class Number> struct Gathering {
-    int64_t *counters;               // of kernels.threads
-    const Number *sums;              // (workers, chunks, channels, n)
-    const index_t *slots;            // (chunks * n,) atoms
-    double *forces;                  // (atoms, 3) result
-    double *energies;                // (atoms, channels - 3) result
-    const int *terms;                // columns of energies
-    index_t chunks;
-    double rotation[3][3], factor;   // of forces
-    int workers, counter, summed, channels, n;
-};
-
-// Add up the sums of all threads, once these are done. Each thread takes the next chunks that no other has taken.
-template <class Number> static void gather_all(const Gathering<Number> &args)
+// The elements are workers.
+RANGE_KERNEL(sum_pairs, PairWork<float>, first, last)
 {
-    if (!wait_for(args.counters, args.summed, args.workers))
-        return;
-    const int n = args.n, size = args.channels * n;
-    double total[(3 + MAX_TERMS) * FLOATS];
-    for (index_t first; (first = take_next(args.counters, args.counter) * GATHERED) < args.chunks;)
-        for (index_t c = first; c < first + GATHERED && c < args.chunks; c++) {
-            const Number *from = args.sums + c * size;
-            for (int k = 0; k < size; k++)
-                total[k] = from[k];
-            for (int t = 1; t < args.workers; t++) {
-                from += args.chunks * size;
-                for (int k = 0; k < size; k++)
-                    total[k] += from[k];
-            }
-            for (int lane = 0; lane < n; lane++) {
-                const index_t a = args.slots[c * n + lane];
-                if (a < 0)
-                    break;
-                const double x = args.factor * total[lane], y = args.factor * total[n + lane];
-                const double z = args.factor * total[2 * n + lane];
-                for (int d = 0; d < 3; d++)
-                    args.forces[3 * a + d] = x * args.rotation[d][0] + y * args.rotation[d][1] + z * args.rotation[d][2];
-                for (int k = 3; k < args.channels; k++)
-                    args.energies[a * (args.channels - 3) + args.terms[k - 3]] = 0.5 * total[k * n + lane];
-            }
-        }
+    for (index_t worker = first; worker < last; worker++)
+        find_loop<floats>(args)(args, worker);
 }
 
-RANGE_KERNEL(gather_pairs, Gathering<float>, first, last) { gather_all(args); }
-RANGE_KERNEL(gather_pairs_double, Gathering<double>, first, last) { gather_all(args); }
+RANGE_KERNEL(sum_pairs_double, PairWork<double>, first, last)
+{
+    for (index_t worker = first; worker < last; worker++)
+        find_loop<doubles>(args)(args, worker);
+}
+
+#elif defined(WORDS)
+
+union Record {
+    Four words[WORDS];
+    Atom atom;
+};
+
+// Sum over the lanes of a cluster or of a group: its first lane gets the sum of x, the second of y, the third of z.
+template <int STEP, int END> DEVICE REAL sum_of_lanes(REAL x, REAL y, REAL z)
+{
+    const int lane = threadIdx.x / STEP;
+    x += __shfl_xor_sync(ALL, x, STEP);
+    y += __shfl_xor_sync(ALL, y, STEP);
+    z += __shfl_xor_sync(ALL, z, STEP);
+    REAL sum = lane & 1 ? y : x;
+    sum += __shfl_xor_sync(ALL, sum, 2 * STEP);
+    z += __shfl_xor_sync(ALL, z, 2 * STEP);
+    sum = lane & 2 ? z : sum;
+    if (END > 4 * STEP)
+        sum += __shfl_xor_sync(ALL, sum, 4 * STEP);
+    return sum;
+}
+
+// Sums of an item's atoms: a lane has those at its place in each of the eight clusters.
+struct Sums {
+    REAL x[8], y[8], z[8];
+#if ENERGY
+    REAL energy[TERMS][8];
 #endif
+};
+
+// Add the pairs of an entry; SPECIAL if some of them are excluded or do not count.
+template <bool SPECIAL>
+DEVICE void add_entry(const PairWork<REAL> &args, const Entry<REAL> &entry, const Four (&own)[WORDS][64], int chunk,
+                      Sums &sums)
+{
+    const int lane = threadIdx.x & 31, i = lane & 7, slot = 4 * entry.group + (lane >> 3);
+    Record other;
+#pragma unroll
+    for (int w = 0; w < WORDS; w++)
+        other.words[w] = ((const Four *)args.atoms_j)[(index_t)slot * WORDS + w];
+    const REAL x = other.atom.x + entry.x, y = other.atom.y + entry.y, z = other.atom.z + entry.z;
+    // within a chunk only pairs with j > i count
+    const int end = entry.bits & 256 ? slot - 64 * chunk - i : 64;
+    unsigned left_out = 0;  // bits of clusters
+    if (SPECIAL && entry.mask >= 0)
+        for (int c = 0; c < 8; c++)
+            left_out |= (((const unsigned *)args.masks)[8 * (index_t)entry.mask + c] >> lane & 1) << c;
+    REAL jx = 0, jy = 0, jz = 0;
+#if ENERGY
+    REAL energy[TERMS] = {};
+#endif
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        if (!(entry.bits >> c & 1))
+            continue;
+        Record me;
+        me.words[0] = own[0][8 * c + i];
+        const REAL dx = me.atom.x - x, dy = me.atom.y - y, dz = me.atom.z - z;
+        REAL r2 = fma(dx, dx, fma(dy, dy, dz * dz));
+        const bool out = SPECIAL && (left_out >> c & 1);
+        if (r2 < args.cutoff2 && (!SPECIAL || (8 * c < end && (CORRECTS || !out)))) {
+#pragma unroll
+            for (int w = 1; w < WORDS; w++)
+                me.words[w] = own[w][8 * c + i];
+            if (SPECIAL)
+                r2 = fmax(r2, (REAL)1e-12);  // excluded atoms may coincide
+            const REAL rinv = inverse_root(r2);
+            Table pair = {};
+#if TABLES
+            pair = ((const Table *)args.tables)[(int)me.atom.type * args.kinds + (int)other.atom.type];
+#endif
+            Values v;
+#if CORRECTS
+            if (out)
+                v = excluded_values(r2, rinv, me.atom, other.atom, pair, args.known);
+            else
+#endif
+                v = pair_values(r2, rinv, me.atom, other.atom, pair, args.known);
+            sums.x[c] = fma(v.slope, dx, sums.x[c]); jx = fma(-v.slope, dx, jx);
+            sums.y[c] = fma(v.slope, dy, sums.y[c]); jy = fma(-v.slope, dy, jy);
+            sums.z[c] = fma(v.slope, dz, sums.z[c]); jz = fma(-v.slope, dz, jz);
+#if ENERGY
+#pragma unroll
+            for (int t = 0; t < TERMS; t++) {
+                sums.energy[t][c] += v.energy[t];
+                energy[t] += v.energy[t];
+            }
+#endif
+        }
+    }
+    const REAL force = sum_of_lanes<1, 8>(jx, jy, jz);
+    if (i < 3)
+        atomicAdd(&args.sums_j[3 * (index_t)slot + i], force);
+#if ENERGY
+#pragma unroll
+    for (int t = 0; t < TERMS; t++) {
+        for (int step = 1; step < 8; step *= 2)
+            energy[t] += __shfl_xor_sync(ALL, energy[t], step);
+        if (i == 0)
+            atomicAdd(&args.energies_j[(index_t)slot * TERMS + t], (double)energy[t]);
+    }
+#endif
+}
+
+// Limits the registers, so that 36 of at most 64 warps fit into a multiprocessor of these architectures.
+#if LEAN && WARPS > 1 && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900)
+#define BOUNDS __launch_bounds__(32 * WARPS, 36 / WARPS)
+#else
+#define BOUNDS __launch_bounds__(32 * WARPS)
+#endif
+
+// Sum the forces and energies of the items of the list. One warp for an item. Its arguments are a grid constant, so that
+// addresses of their parts need no copy on the stack.
+extern "C" __global__ void BOUNDS SUM(const __grid_constant__ PairWork<REAL> args, index_t)
+{
+    __shared__ Four shared[WARPS][WORDS][64];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const index_t number = blockIdx.x * WARPS + warp;
+    if (number >= args.item_count)
+        return;
+    const Item item = ((const Item *)args.chunks)[number];
+    const index_t first = 64 * (index_t)item.chunk;
+    Four (&own)[WORDS][64] = shared[warp];
+    for (int n = lane; n < 64 * WORDS; n += 32)
+        own[n % WORDS][n / WORDS] = ((const Four *)args.atoms_i)[first * WORDS + n];
+    __syncwarp();
+    Sums sums = {};
+    for (int n = 0; n < item.count; n++) {
+        const Entry<REAL> entry = ((const Entry<REAL> *)args.entries)[number * args.item_entries + n];
+        if (entry.mask >= 0 || entry.bits & 256)
+            add_entry<true>(args, entry, own, item.chunk, sums);
+        else
+            add_entry<false>(args, entry, own, item.chunk, sums);
+    }
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        const index_t slot = first + 8 * c + (lane & 7);
+        const REAL force = sum_of_lanes<8, 32>(sums.x[c], sums.y[c], sums.z[c]);
+        if (lane < 24)
+            atomicAdd(&args.sums_i[3 * slot + lane / 8], force);
+#if ENERGY
+#pragma unroll
+        for (int t = 0; t < TERMS; t++) {
+            REAL energy = sums.energy[t][c];
+            energy += __shfl_xor_sync(ALL, energy, 8);
+            energy += __shfl_xor_sync(ALL, energy, 16);
+            if (lane < 8)
+                atomicAdd(&args.energies_i[slot * TERMS + t], (double)energy);
+        }
+#endif
+    }
+}
+
+#endif
+
+template <class Number> struct Gathering {
+    const Number *sums;               // (workers, chunks, channels, n), or in another order
+    const double *energy_sums;        // (places, energies), or null if energies are among the sums
+    const int *slots;                 // (places,) atoms
+    double *forces;                   // (atoms, 3) result
+    double *energies;                 // (atoms, terms) result, or null
+    const int *terms;                 // columns of energies
+    double rotation[3][3], factor;    // of forces
+    index_t size, chunk_step, atom_step, row_step;  // numbers of a worker, and between chunks, atoms and channels
+    int workers, energy_count, n;
+};
+
+// Add up the sums of all workers for the atom of a place.
+template <class Number> DEVICE void gather_place(const Gathering<Number> &args, index_t slot)
+{
+    const index_t atom = args.slots[slot];
+    if (atom < 0)
+        return;
+    const Number *const from = args.sums + slot / args.n * args.chunk_step + slot % args.n * args.atom_step;
+    double force[3];
+    for (int d = 0; d < 3; d++) {
+        Number total = from[d * args.row_step];
+        for (int t = 1; t < args.workers; t++)
+            total += from[t * args.size + d * args.row_step];
+        force[d] = args.factor * total;
+    }
+    for (int d = 0; d < 3; d++)
+        args.forces[3 * atom + d] = force[0] * args.rotation[d][0] + force[1] * args.rotation[d][1]
+            + force[2] * args.rotation[d][2];
+    for (int k = 0; k < args.energy_count; k++) {
+        double total = 0;
+        if (args.energy_sums)
+            total = args.energy_sums[slot * args.energy_count + k];
+        else
+            for (int t = 0; t < args.workers; t++)
+                total += from[t * args.size + (3 + k) * args.row_step];
+        args.energies[atom * args.energy_count + args.terms[k]] = 0.5 * total;
+    }
+}
+
+KERNEL(gather_pairs, Gathering<float>, slot) { gather_place(args, slot); }
+KERNEL(gather_pairs_double, Gathering<double>, slot) { gather_place(args, slot); }

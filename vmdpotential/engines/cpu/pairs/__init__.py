@@ -1,1 +1,0 @@
-"""Sums over pairs of atoms on the CPU, and histograms of their distances."""
