@@ -25,6 +25,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.results import Axes, Figure, Result, TableColumns, put_table
 from vmdpotential.surfaces import PROBE_RADIUS
+from vmdpotential.surfaces.drawn import DrawnSurface
 
 from .correlation import Agreement
 from .faces import ContactFace, Interface, find_interface
@@ -214,6 +215,13 @@ class Complementarity(Result):
         faces = {f"{key}_{n}": face[key] for n, face in enumerate(self.data["faces"], 1) for key in ("value", "area")}
         return {**own, **faces}
 
+    def shown(self) -> dict[str, Any]:
+        """Return the objects for viewers and notebooks, by name; None for those that there are not."""
+        from .book import book_mesh
+
+        mesh, values = book_mesh(self.interface)
+        return super().shown() | {"mesh": DrawnSurface(mesh, values, self.span, "kT/e")}
+
     def text(self) -> Iterator[str | ReportRows]:
         """Yield the complementarity of both faces and their mean, and the residues that contribute most."""
         yield str(self.charges)
@@ -272,7 +280,7 @@ def _stated(value: Agreement) -> str:
     return f"{value.value:.3f} +- {value.error:.3f} [{low:.3f}, {high:.3f}]"
 
 
-command = Command.of(complementarity, examples=(
+command = Command.of(complementarity, draws="mesh", examples=(
     "complementarity entry.pdb --between //A/1-99 //B/1-99 --figure faces.png",
     "complementarity entry.pdb --between //A,B/1-99 '(XK2)' --set salt=0.1,inside=4 -o residues.csv faces.glb",
 ), python="""\

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymol
-from pymol import CmdException
+from pymol import CmdException, cgo
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
+from vmdpotential.figures.colours import ValueRange
 from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
+    from vmdpotential.surfaces.drawn import DrawnSurface
 
 _MAP_PARTS = ("ramp", "legend", "outside", "images", "positive", "negative", "surface", "cut", "nuclei", "group")
 _ION_PARTS = ("ions",)
+_MESH_PARTS = ("legend", "labels")
 _DISPLAY_SUFFIXES = ("_surface", "_legend")
 
 #: Position of the legend on the screen, whose coordinates are from -1 to 1: above the molecule.
@@ -92,7 +95,7 @@ class Results:
         self.session = Session.of(cmd)
         self._lines: list[str] = []
         self._zoom, self._had_nuclei = "", False
-        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS))])
+        self.session.check_free([self.name, *map(self._part, (*_MAP_PARTS, *_ION_PARTS, *_MESH_PARTS))])
 
     def _part(self, part: str) -> str:
         return f"{self.name}_{part}"
@@ -130,7 +133,8 @@ class Results:
         """
         results = adapters.results(report)
         further = [name for name, value in report.objects.items() if isinstance(value, Grid)][1:]
-        parts = _ION_PARTS if "ions" in dict(results) else (*_MAP_PARTS, *further)
+        parts = (_ION_PARTS if "ions" in dict(results) else _MESH_PARTS if "mesh" in dict(results)
+                 else (*_MAP_PARTS, *further))
         names = [self.name, *map(self._part, parts)]
         self.session.check_free(names)  # the user may have made one while the command ran
         if atoms is not None and atoms.count != sum(
@@ -146,7 +150,9 @@ class Results:
                 elif kind == "map":
                     self._clear(parts)
                     self._show_map(value, report, atoms)
-                elif kind == "figure":
+                elif kind == "mesh":
+                    self._show_mesh(value)
+                elif kind == "figure" and "mesh" not in dict(results):  # it would hide the mesh
                     self._show_figure(value)
                 elif kind == "values" and atoms is not None:
                     self._show_values(value, atoms)
@@ -184,7 +190,7 @@ class Results:
         """Make a map object of a further map of a result, such as a standard deviation."""
         load_grid(self.cmd, self._part(part), grid)
         self._made(part, grid.header())
-        self._lines.append(f"map object {self._part(part)}: {grid.provenance.quantity}, {adapters.meaning(grid)}")
+        self._lines.append(f"map object {self._part(part)}: {grid.provenance.quantity}, {colours.map_meaning(grid)}")
 
     def _show_map(self, grid: Grid, report: Report, atoms: Selected | None) -> None:
         """Show a potential by a ramp, and a map that declares levels, such as a density, by isosurfaces."""
@@ -339,6 +345,28 @@ class Results:
         self.cmd.spectrum("b", "blue white red", self.name, minimum=-limit, maximum=limit)
         self._lines.append(f"object {self.name}: a copy with the values as B factors, coloured from {-limit:.4g} "
                            f"(blue) to {limit:.4g} (red)")
+
+    def _show_mesh(self, drawn: DrawnSurface) -> None:
+        """Draw a coloured surface as triangles, with its labels."""
+        parts = _MESH_PARTS
+        self._clear(parts)
+        surface, span = drawn.surface, ValueRange(*drawn.span)
+        rgb = colours.rgb_of(drawn.values, span) / 255
+        rows = surface.triangles.ravel()
+        corners = np.column_stack([np.full(len(rows), cgo.COLOR), rgb[rows], np.full(len(rows), cgo.NORMAL),
+                                   surface.normals[rows], np.full(len(rows), cgo.VERTEX), surface.vertices[rows]])
+        self.cmd.load_cgo([cgo.BEGIN, cgo.TRIANGLES, *corners.ravel().tolist(), cgo.END], self.name, zoom=0)
+        self._made()
+        words = f"{span.low:g} to {span.high:g} {drawn.meaning}"
+        if drawn.labels:
+            labels = self._part("labels")
+            for name, place in drawn.labels:
+                self.cmd.pseudoatom(labels, pos=place.tolist(), label=name)
+            self.cmd.hide("nonbonded", labels)
+            self._made("labels")
+        self._show_legend(f"{self.name}: {words}")
+        self._lines.append(f"object {self.name}: the surface, coloured from {words} (red, white, blue)"
+                           + (f"; object {self._part('labels')}: {len(drawn.labels)} names" if drawn.labels else ""))
 
     def _show_ions(self, placement: Placement, atoms: Selected) -> None:
         cmd, structure, ions = self.cmd, placement.structure, self._part("ions")

@@ -50,6 +50,16 @@ proc ::vmdpotential::show::draw_surface {molecule surface} {
     return $made
 }
 
+# Draw labels {text x y z} in a molecule of graphics.
+proc ::vmdpotential::show::draw_labels {made labels} {
+    if {[llength $labels]} {
+        graphics $made color black
+    }
+    foreach label $labels {
+        graphics $made text [lrange $label 1 3] [lindex $label 0] size 1.2 thickness 2
+    }
+}
+
 # Remove the surface of a molecule; with further arguments, those of a trace, if the molecule was deleted.
 proc ::vmdpotential::show::remove_surface {molecule args} {
     variable surfaces

@@ -72,6 +72,7 @@ proc ::vmdpotential::show::result {job data} {
             set limits [dict get $data range]
             choose_colours $limits
             set made [draw_surface [dict get $job molecule] [dict get $data surface]]
+            draw_labels $made [dict get $data labels]
             draw_legend $limits [dict get $data unit]
             ::vmdpotential::say "molecule $made: the surface, coloured from [format %g [lindex $limits 0]] (red) to\
                 [format %g [lindex $limits 1]] (blue) [dict get $data meaning]"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential import extras
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.figures.colours import ISOVALUES, ValueRange, reading_distance, rgb_of, sign_colour
+from vmdpotential.figures.colours import ISOVALUES, ValueRange, map_meaning, reading_distance, rgb_of, sign_colour
 from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
@@ -97,10 +97,10 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                      "maximum": high, "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(),
                      "level": shown})
         described.append(f"Isosurfaces outside the molecule: {name} at {shown:.3g} (blue) and {-shown:.3g} (red) "
-                         f"{adapters.meaning(grid)}.")
+                         f"{map_meaning(grid)}.")
     title = title or title_of(structure, "structure")
     archive = specification.MVSX(data=builder.get_state(
-        title=": ".join(filter(None, (title, *(adapters.meaning(grid) for grid in grids[:1])))),
+        title=": ".join(filter(None, (title, *(map_meaning(grid) for grid in grids[:1])))),
         description="\n\n".join(filter(None, (legend, *described)))), assets=assets)
     summary = {"atoms": len(chosen), "ions": 0, "viewer": "Mol*", "maps": maps, "surface": None}
     return Scene(content=archive.dumps(), title=title, summary=summary)

@@ -20,6 +20,9 @@ from salt import IONS, state
 
 import vmdpotential as vp
 from vmdpotential.figures.colours import SIGN_COLOURS, ValueRange, rgb_of
+from vmdpotential.parameters import Report
+from vmdpotential.surfaces import Surface
+from vmdpotential.surfaces.drawn import DrawnSurface
 
 ROOT = Path(__file__).resolve().parents[2]
 COULOMB = 1.602176634e-19 / (4 * np.pi * 8.8541878128e-12) * 1e10  # V A / e, CODATA 2018
@@ -318,6 +321,22 @@ def test_a_density_is_one_isosurface(session, ions, do, log):
     (surface,) = volume.surfaces
     assert 0 < surface.level < volume.data.full_matrix().max()
     assert not [text for level, text in log.entries if level == "warning" and "invalid value" in text]
+
+
+def test_a_mesh_has_the_colours_of_its_values_and_markers_with_names(session):
+    show = importlib.import_module("chimerax.vmdpotential.show")
+    places = np.array([[4.0, 0, 0], [0, 4, 0], [0, 0, 4], [-4, 0, 0]])
+    made = Surface(places, np.array([[0, 1, 2], [0, 2, 3]]), np.zeros(4, np.int64), np.ones(4), "molecular",
+                   np.zeros(4, np.int64))
+    values = np.array([-2.0, 2.0, 0.0, np.nan])
+    drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
+    (model,), (line,) = show.show(session, Report([], {}, {"mesh": drawn}), "patches", None, {})
+    assert_allclose(model.vertices, places)
+    assert (model.vertex_colors[:, :3] == rgb_of(values, (-2.0, 2.0))).all()
+    (markers,) = (each for each in session.models.list() if each.name == "patches labels")
+    assert [(atom.name, *atom.coord) for atom in markers.atoms] == [("+1", 1.0, 2.0, 3.0)]
+    assert "-2 to 2 kT/e" in line
+    assert "names at the markers" in line
 
 
 @pytest.mark.parametrize("line", ["map {map}", "map #1 {map}", "surface #1 {map}", "energy {map} between :NA,:CL"])

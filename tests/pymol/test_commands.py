@@ -11,10 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vmdpotential as vp
 from vmdpotential import registry
-from vmdpotential.figures.colours import sign_colour
+from vmdpotential.figures.colours import rgb_of, sign_colour
 from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol.convert import read_selection
 from vmdpotential.plugins.pymol.show import Results
+from vmdpotential.surfaces import Surface
+from vmdpotential.surfaces.drawn import DrawnSurface
 
 ROOT = Path(__file__).resolve().parents[2]
 PDB, PSF = ROOT / "data" / "dhfr.pdb.gz", ROOT / "data" / "dhfr.psf.gz"
@@ -234,6 +236,29 @@ def test_values_colour_a_copy(dhfr):
     assert dhfr.get_color_tuple(min(colours)[1])[2] > 0.9 > dhfr.get_color_tuple(min(colours)[1])[0]
     dhfr.iterate("dhfr", "after.append((b, color))", space={"after": after})
     assert after == before
+
+
+def test_a_mesh_has_the_colours_of_its_values_and_names(dhfr):
+    """Values of -2 are red, of 2 blue, others white, and where there is none, grey; the next run replaces it."""
+    places = np.array([[3.5, 0.1, 0.2], [0.1, 3.5, 0.3], [0.4, 0.1, 3.5], [-3.5, 0.1, 0.1]])
+    made = Surface(places, np.array([[0, 1, 2], [0, 2, 3]]), np.zeros(4, np.int64), np.ones(4), "molecular",
+                   np.zeros(4, np.int64))
+    values = np.array([-2.0, 2.0, 0.0, np.nan])
+    drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
+    for _ in range(2):
+        lines = Results(dhfr, registry.get("command", "surface"), "", {}).show(Report([], {}, {"mesh": drawn}), None)
+        assert dhfr.get_type("surface") == "object:cgo"
+        labels = []
+        dhfr.iterate_state(1, "surface_labels", "labels.append((label, x, y, z))", space={"labels": labels})
+        assert labels == [("+1", 1.0, 2.0, 3.0)]
+    assert "-2 to 2 kT/e" in lines[0]
+    saved = dhfr.get_session("surface", partial=1, quiet=1)["names"][0][5][2][0][0]
+    numbers = np.array(saved[1] if isinstance(saved[0], int) else saved[0], float)
+    for place, rgb in zip(places, rgb_of(values, (-2.0, 2.0)) / 255, strict=True):
+        at = [n for n in range(len(numbers) - 2) if np.allclose(numbers[n : n + 3], place)]
+        assert at
+        for n in at:  # COLOR r g b NORMAL x y z VERTEX x y z
+            assert_allclose(numbers[n - 8 : n - 5], rgb, atol=1e-5)
 
 
 def test_loaded_states_are_frames(dhfr, do):

@@ -16,6 +16,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.molecule.moments import charge_moments
 from vmdpotential.surfaces import molecular_surface
+from vmdpotential.surfaces.drawn import patch_labels, patch_values
 from vmdpotential.surfaces.patches import areas_of_triangles, find_patches
 
 RADIUS = 6.0
@@ -54,6 +55,20 @@ def test_the_area_of_a_cap_is_cut_between_the_vertices(threshold):
     (cap, _), _ = find_patches(made, of_dipole(made), threshold, np.zeros(len(made.vertices), np.int64))
     assert cap.area == pytest.approx(2 * np.pi * RADIUS**2 * (1 - threshold), rel=5e-3)
     assert cap.mean == pytest.approx((1 + threshold) / 2, rel=2e-3)
+
+
+def test_viewers_get_one_value_and_one_name_for_each_patch():
+    """The value is the mean of the patch, and the name is above the surface at its middle."""
+    made = ball()
+    patches, places = find_patches(made, of_dipole(made), 0.5, np.zeros(len(made.vertices), np.int64))
+    values = patch_values(patches, places)
+    assert (np.isnan(values) == (places < 0)).all()
+    for n, (patch, sign) in enumerate(zip(patches, (1, -1), strict=True)):
+        assert (values[places == n] == patch.mean).all()
+        (label,) = patch_labels(made, [patch], patch.area)
+        assert label[0] == f"{'+' if sign > 0 else '-'}1"
+        assert label[1] == pytest.approx([0.1, 0.2, 0.3 + sign * (RADIUS + 2)], abs=0.7)
+        assert not patch_labels(made, [patch], patch.area * 1.01)
 
 
 def test_triangles_have_the_area_of_the_surface():

@@ -18,7 +18,7 @@ from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import ValueRange, check_range, colour_range, reading_distance
+from vmdpotential.figures.colours import ValueRange, check_range, colour_range, map_meaning, reading_distance
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
@@ -29,7 +29,8 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, plain_value, put_table
 from vmdpotential.surfaces import PROBE_RADIUS, SURFACE_KINDS, Row, Surface, molecular_surface, owner_rows
-from vmdpotential.surfaces.patches import Patch, find_patches, patch_rows
+from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels, patch_values
+from vmdpotential.surfaces.patches import MIN_NAMED, Patch, find_patches, patch_rows
 
 log = logging.getLogger(__name__)
 
@@ -305,7 +306,15 @@ class OnSurface(Result):
 
     def shown(self) -> dict[str, Any]:
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
-        return super().shown() | {"surface": self.surface}
+        return super().shown() | {"surface": self.surface, "mesh": self._for_viewers()}
+
+    def _for_viewers(self) -> DrawnSurface:
+        """Return the surface for viewers: with patches, each in one colour, that of its mean, and with its name."""
+        meaning = map_meaning(self.grid)
+        if self.threshold is None:
+            return DrawnSurface(self.drawn, self.values[self.seen], self.span, meaning)
+        return DrawnSurface(self.drawn, patch_values(self.areas, self.places)[self.seen], self.span, meaning,
+                            patch_labels(self.drawn, self.areas, MIN_NAMED))
 
     def text(self) -> Iterator[str]:
         """Yield the area, the mean and the rows with the lowest and highest means."""

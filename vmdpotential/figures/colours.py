@@ -102,6 +102,14 @@ def check_range(value_range: tuple[float, float]) -> None:
         raise UsageError("range", "the first value must be below the second", value=f"{low:g},{high:g}")
 
 
+def map_meaning(grid: Grid) -> str:
+    """Return unit and medium of a map's values, e.g. ``kT/e at 298.15 K, vacuum, no screening``."""
+    unit = grid.unit or "(no known unit)"
+    if grid.temperature is not None and unit.startswith("kT"):
+        unit += f" at {grid.temperature:g} K"
+    return ", ".join(filter(None, (unit, grid.provenance.medium)))
+
+
 def standard_limit(grid: Grid) -> float | None:
     """Return 5 kT/e in the unit of a map, to one digit, if it is a potential in water; otherwise None."""
     if (grid.provenance.medium_kind not in _WATER or grid.unit not in POTENTIAL_UNITS

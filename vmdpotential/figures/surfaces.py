@@ -15,7 +15,7 @@ from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.surfaces import Surface
-from vmdpotential.surfaces.patches import Patch
+from vmdpotential.surfaces.patches import MIN_NAMED, Patch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +35,9 @@ LIGHT, SHADE = 1.0, 0.55
 #: Lengths (A) of the scale bar: the longest one not above half the panel's width is used, or the first.
 BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
-#: Patches that have names in pictures: their smallest area, A^2, the least cosine of their normals to the viewer, and
-#: their greatest number in a picture.
-MIN_NAMED, FACING, MAX_NAMED = 30.0, 0.3, 8
+#: Patches that have names in pictures: the least cosine of their normals to the viewer, and their greatest number in a
+#: picture.
+FACING, MAX_NAMED = 0.3, 8
 
 _MM = 1 / 25.4
 

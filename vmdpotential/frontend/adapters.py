@@ -176,9 +176,12 @@ def copies(command: Command, values: Mapping[str, Any], structure: Structure,
 
 
 def results(report: Report) -> list[tuple[str, Any]]:
-    """Return the objects of a report that a viewer can show, each with ``map``, ``ions``, ``values`` or ``figure``.
+    """Return the objects of a report that a viewer can show, each with its kind.
 
-    For ``values``, the object is a structure with values of atoms as B factors.
+    Kinds are ``map``, ``ions``, ``values``, ``mesh`` and ``figure``.
+
+    For ``values``, the object is a structure with values of atoms as B factors, and for ``mesh`` a
+    :class:`~vmdpotential.surfaces.drawn.DrawnSurface`.
     """
     from vmdpotential.ions import Placement
 
@@ -188,8 +191,8 @@ def results(report: Report) -> list[tuple[str, Any]]:
             result.append(("map", value))
         elif isinstance(value, Placement):
             result.append(("ions", value))
-        elif name == "values":
-            result.append(("values", value))
+        elif name in ("values", "mesh"):
+            result.append((name, value))
         elif hasattr(value, "savefig"):  # matplotlib's Figure; importing matplotlib for isinstance would be slow
             result.append(("figure", value))
     return result
@@ -292,17 +295,9 @@ def surface_range(grid: Grid, structure: Structure | None) -> ValueRange:
     return ValueRange(-limit, limit)  # for both signs, because not every viewer has a colour scale that begins at 0
 
 
-def meaning(grid: Grid) -> str:
-    """Return unit and medium of a map's values, e.g. ``kT/e at 298.15 K, vacuum, no screening``."""
-    unit = grid.unit or "(no known unit)"
-    if grid.temperature is not None and unit.startswith("kT"):
-        unit += f" at {grid.temperature:g} K"
-    return ", ".join(filter(None, (unit, grid.provenance.medium)))
-
-
 def legend(grid: Grid, span: ValueRange) -> str:
     """Return the legend of a map's colours, e.g. ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
-    return f"{span.low:g} to {span.high:g} {meaning(grid)}"
+    return f"{span.low:g} to {span.high:g} {colours.map_meaning(grid)}"
 
 
 def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -> dict[str, Any]:
@@ -316,20 +311,20 @@ def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -
     part : str or None
         Selection of the atoms that get a surface; all unless given.
     """
-    from vmdpotential.commands.surface import OnSurface
     from vmdpotential.surfaces import molecular_surface
 
-    if isinstance(report, OnSurface):
-        return {"meaning": meaning(report.grid), "surface": _drawn_surface(report.drawn, report.values[report.seen],
-                                                                          report.span)}
     objects, data = report.objects, dict[str, Any]()
+    if "mesh" in objects:
+        made = objects["mesh"]
+        return {"meaning": made.meaning, "surface": _drawn_surface(made.surface, made.values, made.span),
+                "labels": [[name, *place.round(3).tolist()] for name, place in made.labels]}
     if "values" in objects:
         data["values"] = [round(value, 6) for value in objects["values"].b_factors.tolist()]
     grid, structure = objects.get("grid"), objects.get("structure")
     if not isinstance(grid, Grid):  # it may be only in a file
         return data
     span = colour_range(surface) if surface else surface_range(grid, structure)
-    data |= {"range": list(span), "meaning": meaning(grid)}
+    data |= {"range": list(span), "meaning": colours.map_meaning(grid)}
     computed = surface_of(report, part)
     if surface is None or computed is None:
         return data

@@ -19,6 +19,9 @@ from vmdpotential.surfaces import Surface
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: Smallest area, A^2, of patches that have names in pictures.
+MIN_NAMED = 30.0
+
 
 @dataclass(frozen=True, eq=False)
 class Patch:

@@ -10,6 +10,7 @@ import numpy as np
 
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import colours
+from vmdpotential.figures.colours import ValueRange
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdbwrite import cell_record
@@ -21,12 +22,15 @@ from .convert import Selected
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from vmdpotential.figures.colours import ValueRange
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
+    from vmdpotential.surfaces.drawn import DrawnSurface
 
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
+
+#: Colour and radius, A, of the markers of labels.
+_LABEL_COLOUR, _LABEL_RADIUS = (40, 40, 40, 255), 0.3
 
 #: Name of the label that describes the colours of the key.
 KEY_LABEL = "potential"
@@ -75,6 +79,8 @@ def show(session: Any, report: Report, name: str, selected: Selected | None,
             model, line = _show_ions(session, value, name, selected)
         elif kind == "values" and selected is not None:
             model, line = _show_values(session, value, name, selected)
+        elif kind == "mesh":
+            model, line = _show_mesh(session, value, name, selected)
         else:
             if kind == "figure":
                 _show_figure(session, value)
@@ -181,9 +187,49 @@ def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, optio
     model.position = selected.place
     session.models.add([model])
     if session.ui.is_gui:
-        _show_key(session, span, adapters.meaning(grid))
+        _show_key(session, span, colours.map_meaning(grid))
     of_part = f" of {part}, in the field of all computed atoms" if part else ""
     return f"surface #{model.id_string}{of_part}, coloured from {words} (red, white, blue)"
+
+
+def _show_mesh(session: Any, drawn: DrawnSurface, name: str, selected: Selected | None) -> tuple[Any, str]:
+    """Make a coloured surface, with markers for its labels, and a key of its colours."""
+    from chimerax.core.models import Surface
+    from chimerax.markers import MarkerSet
+
+    span = ValueRange(*drawn.span)
+    words = f"{span.low:g} to {span.high:g} {drawn.meaning}"
+    model = Surface(f"{name}, {words}", session)
+    surface = drawn.surface
+    model.set_geometry(np.float32(surface.vertices), np.float32(surface.normals), np.int32(surface.triangles))
+    rgb = colours.rgb_of(drawn.values, span)
+    model.vertex_colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
+    models = [model]
+    if drawn.labels:
+        markers = MarkerSet(session, f"{name} labels")
+        for text, place in drawn.labels:
+            markers.create_marker(place, _LABEL_COLOUR, _LABEL_RADIUS).name = text
+        models.append(markers)
+    for made in models:
+        if selected is not None:
+            made.position = selected.place
+    session.models.add(models)
+    line = f"surface #{model.id_string}, coloured from {words} (red, white, blue)"
+    if drawn.labels:
+        if session.main_view.render is not None:  # ChimeraX makes no labels without a window
+            _label_markers(session, models[1])
+        line += f"; names at the markers #{models[1].id_string}"
+    if session.ui.is_gui:
+        _show_key(session, span, drawn.meaning)
+    return model, line
+
+
+def _label_markers(session: Any, markers: Any) -> None:
+    """Label markers with their names."""
+    from chimerax.core.objects import Objects
+    from chimerax.label.label3d import label
+
+    label(session, Objects(atoms=markers.atoms), object_type="atoms", attribute="name", height="fixed", size=24)
 
 
 def _show_key(session: Any, span: ValueRange, words: str) -> None:
