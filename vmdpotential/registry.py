@@ -22,7 +22,7 @@ GROUP = "vmdpotential.plugins"
 
 #: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python. A ``check`` of
 #: `verify` is called with an engine and a seed and returns what it compared, the relative errors and their limits.
-KINDS = ("command", "task", "method", "solver", "interaction", "pair", "engine", "check")
+KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density")
@@ -37,6 +37,7 @@ _entries: dict[str, dict[str, Any]] = {
     "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},
     "method": {
         name: f"vmdpotential.sums.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald")},
+    "sum": {name: f"vmdpotential.sums.{name}:prepare" for name in ("cpu", "cuda")},
     "solver": {"pb": "vmdpotential.continuum.pb:SOLVER"},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
@@ -65,7 +66,7 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "interaction", "pair", "engine", "check"}
+    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check"}
         Kind of the object.
     name : str
         Name by which options refer to it.
@@ -111,7 +112,7 @@ def available(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "interaction", "pair", "engine", "check"}
+    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check"}
         Kind of the objects.
 
     Returns

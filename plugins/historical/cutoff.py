@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, PotentialSum, get_engine
 from vmdpotential.engines.costs import CPU_COSTS
-from vmdpotential.engines.cuda import kernels
 from vmdpotential.sums import Estimate, Request
+from vmdpotential.sums.cuda import kernels
 from vmdpotential.sums.cutoff import pairwise_estimate
 
 from .bins import CAPACITY, REGION, SIDE, Integers, place

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, PotentialSum
-from vmdpotential.engines.cuda import kernels
 from vmdpotential.sums import Estimate, Request, result_bytes
+from vmdpotential.sums.cuda import kernels
 
 from .early import COPY, Early, TimedResult, packed_atoms
 

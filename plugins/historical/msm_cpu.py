@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cpu.maps import mesh
-from vmdpotential.engines.cpu.maps.sums import CpuSum
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
+from vmdpotential.sums.cpu import mesh
+from vmdpotential.sums.cpu.nodes import CpuSum
 
 from .levels import Level, Levels, Table
 
@@ -45,7 +45,7 @@ class LevelSum:
         self.stencils = [Stencil(level, self.basis.real) for level in levels.levels]
 
     def maps(self, positions: Floats, charges: Floats, field: bool) -> NDArray[np.float32]:
-        """Return the smooth part on the lattice, see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`."""
+        """Return the smooth part on the lattice, see :func:`~vmdpotential.sums.cpu.mesh.smooth_maps`."""
         return self.on(self.lattice, self.potential(positions, charges), field)
 
     def potential(self, positions: Floats, charges: Floats) -> NDArray[Any]:
@@ -54,7 +54,7 @@ class LevelSum:
         return self.solve(nodes.astype(self.basis.real, copy=False))
 
     def on(self, part: Lattice, potential: NDArray[Any], field: bool) -> NDArray[np.float32]:
-        """Return the smooth part on a part of the lattice; see :func:`~vmdpotential.engines.cpu.maps.mesh.smooth_maps`.
+        """Return the smooth part on a part of the lattice; see :func:`~vmdpotential.sums.cpu.mesh.smooth_maps`.
         """
         return mesh.smooth_maps(self.basis, potential, self.levels, part, field)
 

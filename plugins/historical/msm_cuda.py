@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cuda import kernels
+from vmdpotential.sums.cuda import kernels
 
 from .levels import Level, Levels, halfway
 

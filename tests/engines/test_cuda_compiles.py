@@ -6,13 +6,9 @@ import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
 
-from vmdpotential.engines.cuda import (
-    build,
-    points,
-    radial,
-    result,
-)
+from vmdpotential.engines.cuda import build, radial
 from vmdpotential.kernels import build as build_kernels
+from vmdpotential.sums.cuda import KERNEL_FOLDER, points, result
 
 #: Every operation in each precision with and without the field, the others in two of these four, nightly: what is
 #: traced of each is compiled for the host in every run (test_engine_cuda.py).
@@ -29,7 +25,7 @@ def test_map_kernels_compile_with_every_interaction(interaction, precision, fiel
     turn = INTERACTIONS.index(interaction) + 2 * (precision == "double") + field
     for number, case in enumerate(cases):
         planned = work(case, precision, field=field)
-        file = "direct.cu" if planned.direct else "cutoff.cu"
+        file = KERNEL_FOLDER / ("direct.cu" if planned.direct else "cutoff.cu")
         # the kernel that takes most registers for all, the others, which are made of the same, for each in turn
         everything = interaction is EVERYTHING
         largest = everything and number and field and precision == "double"
@@ -40,15 +36,16 @@ def test_map_kernels_compile_with_every_interaction(interaction, precision, fiel
 
 def test_other_kernels_compile(tmp_path):
     macros = {"REAL": "float"}
-    compile_for_all(build.source("sort.cu", macros), macros, tmp_path, architectures=ARCHITECTURES[:1])
+    compile_for_all(build.source(KERNEL_FOLDER / "sort.cu", macros), macros, tmp_path, architectures=ARCHITECTURES[:1])
     same = f"static_assert(PARTS == {result.PARTS});\n"  # structs have checks of their own, see build.declarations
-    compile_for_all(build.source("result.cu", macros) + same, macros, tmp_path, architectures=ARCHITECTURES[1:2])
+    compile_for_all(build.source(KERNEL_FOLDER / "result.cu", macros) + same, macros, tmp_path,
+                    architectures=ARCHITECTURES[1:2])
     scaled = EVERYTHING.bind().scaled()
     same = f"static_assert(sizeof(PointTask) == {points.TASK.itemsize});\n"
     for field in (False, True):
         macros = {"REAL": "double", "MASKED": 0, "FIELD": int(field)}
-        compile_for_all(build.source("points.cu", macros, radial.radial_source(scaled, "double", field)) + same, macros,
-                        tmp_path, architectures=ARCHITECTURES[2 * (not field):])
+        text = build.source(KERNEL_FOLDER / "points.cu", macros, radial.radial_source(scaled, "double", field))
+        compile_for_all(text + same, macros, tmp_path, architectures=ARCHITECTURES[2 * (not field):])
 
 
 SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADER_FOLDER.parent)

@@ -12,11 +12,8 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cpu.maps import mesh as cpu
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, fft, maps, nodes
-from vmdpotential.engines.cuda.mean import MeshMean
-from vmdpotential.engines.cuda.mesh import MeshSum
+from vmdpotential.engines.cuda import build, fft
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, InputError, TaskError
 from vmdpotential.extras import install_command
@@ -26,6 +23,10 @@ from vmdpotential.splitting.gaussian import gaussian_on_mesh
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.screened import optimal_for_screened
 from vmdpotential.splitting.shifted import optimal_for_cutoff
+from vmdpotential.sums.cpu import mesh as cpu
+from vmdpotential.sums.cuda import KERNEL_FOLDER, maps, nodes
+from vmdpotential.sums.cuda.mean import MeshMean
+from vmdpotential.sums.cuda.mesh import MeshSum
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 TRICLINIC = Cell.from_parameters(20, 21, 22, 70, 80, 110)
@@ -192,7 +193,8 @@ def test_mesh_kernels_compile(real, order, nodal, architecture, tmp_path):
     same = "".join(f"static_assert({actual} == {expected});\n" for actual, expected in (
         ("sizeof(MeshTask)", nodes.TASK.itemsize), ("TILE", nodes.TILE), ("ATOMS", nodes.ATOMS),
         *((f"__builtin_offsetof(MeshTask, {name})", nodes.TASK.fields[name][1]) for name in nodes.TASK.names)))
-    compile_for_all(build.source("mesh.cu", macros) + same, macros, tmp_path, architectures=(architecture,))
+    compile_for_all(build.source(KERNEL_FOLDER / "mesh.cu", macros) + same, macros, tmp_path,
+                    architectures=(architecture,))
 
 
 def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():

@@ -18,6 +18,7 @@ from vmdpotential.engines.cuda import build, device
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.extras import install_command
 from vmdpotential.interactions import Interaction, Quantity
+from vmdpotential.sums.cuda import KERNEL_FOLDER
 
 
 def test_arguments_are_checked_before_a_gpu_is_asked_for():
@@ -161,8 +162,8 @@ def test_auto_takes_a_gpu_that_works(pycuda):
 
 
 def test_nothing_touches_a_gpu_at_import():
-    modules = ["", ".engines", ".engines.cuda", *(f".engines.cuda.{p.stem}" for p in build.HERE.glob("*.py")
-                                                 if p.stem != "__init__")]
+    modules = ["", ".engines", *(f".{part}.cuda.{path.stem}".removesuffix(".__init__") for part, folder in (
+        ("engines", build.HERE), ("sums", KERNEL_FOLDER)) for path in folder.glob("*.py"))]
     code = "import sys\n" + "".join(f"import vmdpotential{m}\n" for m in modules) + "print('pycuda' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})

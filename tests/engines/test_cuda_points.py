@@ -9,10 +9,11 @@ from test_cuda_mesh import CHARGES, MESHES, POSITIONS
 
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.engines.cuda import CudaEngine, build
-from vmdpotential.engines.cuda.anywhere import AtPoints
-from vmdpotential.engines.cuda.points import PairsAtPoints
 from vmdpotential.grid.lattice import Points
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums.cuda import KERNEL_FOLDER
+from vmdpotential.sums.cuda.anywhere import AtPoints
+from vmdpotential.sums.cuda.points import PairsAtPoints
 from vmdpotential.sums.ewald.waves import structure_factors
 
 #: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
@@ -65,7 +66,8 @@ def test_pairs_are_those_of_the_cpu_engine(gpu, cell, field):
 def test_the_kernel_of_pairs_compiles(tmp_path):
     sums = AtPoints(PotentialSum.split(Points(POINTS), MESHES["screened"](6)))
     macros = {"REAL": "double"}
-    compile_for_all(build.source("near.cu", macros, sums.radial), macros, tmp_path, architectures=ARCHITECTURES)
+    compile_for_all(build.source(KERNEL_FOLDER / "near.cu", macros, sums.radial), macros, tmp_path,
+                    architectures=ARCHITECTURES)
 
 
 @pytest.mark.parametrize("counts", [(2, 1, 3), (0, 0, 0), (1, 0, 9)])

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from cuda_kernels import INTERACTIONS, traced_on_the_host, work
 
-from vmdpotential import engines, methods, registry
-from vmdpotential.engines.cuda import build, cells, maps, radial
+from vmdpotential import engines, registry, sums
+from vmdpotential.engines.cuda import radial
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.sums.cuda import KERNEL_FOLDER, cells, maps
 
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
@@ -68,7 +69,7 @@ def test_cells_get_larger_before_there_are_too_many():
 
 def test_the_software_root_is_good_to_a_millionth():
     """The kernel's arithmetic in float32, with its constants read from the kernel."""
-    text = (build.HERE / "direct.cu").read_text()
+    text = (KERNEL_FOLDER / "direct.cu").read_text()
     magic = int(text.split("__int_as_float(")[1].split(" ")[0], 16)
     first, second = (float(part.split("f)")[0]) for part in text.split("fmaf(-x * y, y, ")[1:])
     x = np.geomspace(1e-4, 1e8, 200_001).astype(np.float32)
@@ -109,7 +110,7 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
             results = [row for row in rows if row.startswith(f"{name}, {boundary}, single precision")]
             assert len(results) == 2  # potential and field
     monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
-    monkeypatch.setattr(methods, "get_engine", lambda name: Wrong())
+    monkeypatch.setattr(sums, "get_engine", lambda name: Wrong())
     assert cli.main(["verify", "--engine", "cpu", "--points", "40", "--method", "cutoff", "--verbose"]) == 3
     said = capsys.readouterr()
     checked = {line.split()[2].rstrip(",") for line in said.out.splitlines() if line.startswith(("PASS", "FAIL"))}

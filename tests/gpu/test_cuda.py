@@ -12,13 +12,14 @@ from helpers import definition, interaction, random_charges, relative_rms
 
 from vmdpotential import registry
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cuda import device, maps
-from vmdpotential.engines.cuda.result import DeviceResult
+from vmdpotential.engines.cuda import device
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.sums.cuda import maps
+from vmdpotential.sums.cuda.result import DeviceResult
 
 pytestmark = pytest.mark.gpu
 

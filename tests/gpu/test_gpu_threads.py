@@ -7,12 +7,13 @@ import pytest
 from helpers import interaction
 
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cuda import device, maps
+from vmdpotential.engines.cuda import device
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import levels
 from vmdpotential.splitting import mesh
+from vmdpotential.sums.cuda import maps
 
 pytestmark = pytest.mark.gpu
 

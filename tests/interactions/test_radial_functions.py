@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from vmdpotential import registry
-from vmdpotential.engines.cpu.maps import tiles
-from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
-from vmdpotential.engines.cpu.points.points import at_points
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import compiled
 from vmdpotential.interactions.program import evaluate_all
@@ -25,6 +22,9 @@ from vmdpotential.interactions.tracing import (
 )
 from vmdpotential.kernels.build import build_libraries
 from vmdpotential.kernels.launch import KernelFile, call_kernel
+from vmdpotential.sums.cpu import tiles
+from vmdpotential.sums.cpu.nearby import cutoff_at_points
+from vmdpotential.sums.cpu.points import at_points
 
 SOURCE = Path(__file__).with_name("radial_functions.cu")
 FUNCTIONS = {f.name: f for f in compiled.built_in() if f.results == compiled.RADIAL}

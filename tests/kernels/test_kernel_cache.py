@@ -16,6 +16,7 @@ import pytest
 from vmdpotential import cache, progress
 from vmdpotential.engines.cuda import build as cuda
 from vmdpotential.engines.cuda import device
+from vmdpotential.sums.cuda import KERNEL_FOLDER
 
 
 def python(code, folder, **environment):
@@ -189,7 +190,7 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
 
     def load(capability=(9, 0)):
         with progress.clock() as clock:
-            module = cuda.compile_module("points.cu", {"REAL": "double"}, "", "nvcc", capability)
+            module = cuda.compile_module(KERNEL_FOLDER / "points.cu", {"REAL": "double"}, "", "nvcc", capability)
         assert module.startswith("sm_{}{}: #define REAL double".format(*capability))
         return clock.compiling > 0
 

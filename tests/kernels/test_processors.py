@@ -20,7 +20,7 @@ from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import PotentialSum, get_engine
 from vmdpotential.ions.ewald_pair import EwaldPair
-from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
+from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import ewald
 from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm

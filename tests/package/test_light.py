@@ -11,12 +11,12 @@ from scipy.interpolate import pchip_interpolate
 from scipy.spatial import cKDTree
 
 from vmdpotential.continuum.region import Surface
-from vmdpotential.engines.cpu.maps import mesh as cpu_mesh
 from vmdpotential.figures.atoms import _bonds
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.planes import _monotone_cubic
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import fast_length, over_cell
+from vmdpotential.sums.cpu import mesh as cpu_mesh
 
 MAP = """
 import numpy as np, vmdpotential as vp

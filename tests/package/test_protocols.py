@@ -16,10 +16,6 @@ from vmdpotential import engines, registry
 from vmdpotential.continuum import pb
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
-from vmdpotential.engines.cpu.maps import sums as cpu_sums
-from vmdpotential.engines.cpu.points import sums as cpu_points
-from vmdpotential.engines.cuda import anywhere, kernels, maps, mean, mesh, points
-from vmdpotential.engines.cuda import result as cuda_result
 from vmdpotential.frames import average, density, field, pairs, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
@@ -31,6 +27,10 @@ from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums import ChargeStatistics, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pme
+from vmdpotential.sums.cpu import at_points as cpu_points
+from vmdpotential.sums.cpu import nodes as cpu_sums
+from vmdpotential.sums.cuda import anywhere, kernels, maps, mean, mesh, points
+from vmdpotential.sums.cuda import result as cuda_result
 from vmdpotential.sums.slabs import SlabResult
 
 IMPLEMENTATIONS = {
@@ -127,7 +127,8 @@ def test_the_gpu_kernels_of_plugins_use_what_is_declared_for_them():
     for path in folder.glob("*.py"):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vmdpotential.engines.cuda"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                    ("vmdpotential.engines.cuda", "vmdpotential.sums.cuda")):
                 assert [each.name for each in node.names] == ["kernels"], path.name
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels":
                 used.add(node.attr)

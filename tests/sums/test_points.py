@@ -12,13 +12,13 @@ from helpers import charges_at, rms, slow
 import vmdpotential
 from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cpu.points.nearby import cutoff_at_points
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
 from vmdpotential.ions.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.sums import machine
+from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant
 

@@ -179,7 +179,7 @@ from pathlib import Path
 import numpy as np
 from vmdpotential import Grid, Lattice, write_map
 from vmdpotential.frontend import cli
-import vmdpotential.engines.cpu.maps.tiles, vmdpotential.engines.cpu.maps.mesh, scipy.fft, gemmi
+import vmdpotential.sums.cpu.tiles, vmdpotential.sums.cpu.mesh, scipy.fft, gemmi
 
 def make(spacing, name):
     return cli.main(f"map box.pqr --method METHOD --spacing {spacing} --padding 4 --tolerance 1e-2 --engine cpu "

@@ -16,10 +16,11 @@ import compiled
 import numpy as np
 from scipy import fft
 
-from vmdpotential.engines.cuda import build, copies, device, kernels, result
+from vmdpotential.engines.cuda import build, copies, device
 from vmdpotential.engines.cuda import fft as device_fft
 from vmdpotential.kernels.build import is_shared
 from vmdpotential.pairs import clusters, in_range
+from vmdpotential.sums.cuda import kernels, result
 
 HEAD = """
 #include <cmath>

@@ -202,7 +202,7 @@ class Engine:
     """The interface of every engine; arrays are float64, returned potentials are in e/A.
 
     A subclass needs a name. Unless it has a member of its own, its arrays are numpy's, its threads share the cores, and
-    the CPU engine computes the feature.
+    the drivers of the CPU compute the feature.
     """
 
     name: str
@@ -315,9 +315,11 @@ class Engine:
     def prepare(self, work: PotentialSum) -> Prepared:
         """Return a sum at the nodes of a lattice or at points, prepared to run.
 
-        A sum with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
+        Drivers of sums are registered as kind ``sum`` under the name of their engine; others have those of the CPU. A
+        sum with a mesh needs :attr:`has_transforms`; :func:`with_transforms` returns an engine that has them.
         """
-        return get_engine("cpu").prepare(work)
+        prepared: Prepared = registry.get("sum", self.name if self.name in registry.available("sum") else "cpu")(work)
+        return prepared
 
 
 def _aligned(make: Callable[..., NDArray[Any]], shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

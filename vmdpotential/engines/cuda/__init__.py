@@ -1,10 +1,4 @@
-"""The CUDA engine: kernels compiled by nvcc through PyCUDA, which only this package imports.
-
-The relative rms error against float64, where charges cancel as in water, is in single precision below 3e-6 for direct
-sums and 1e-6 for cutoff sums, 1e-6 in compensated precision (float32 terms, added to float64 sums after every 16), and
-1e-7 in double precision. Rounding adds to a mesh's own error less than 2e-6 in single precision, and 1e-7 in the other
-two, for which the mesh is float64; to that of multilevel sums less than 4e-6 and 1e-7.
-"""
+"""The CUDA engine: kernels compiled by nvcc through PyCUDA, which only this package imports."""
 
 from __future__ import annotations
 
@@ -20,7 +14,6 @@ from vmdpotential.engines.costs import CUDA_COSTS, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import PotentialSum, Prepared
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.kernels.launch import Kernel
 
@@ -147,24 +140,6 @@ class CudaEngine(Engine):
 
         launches.launch_team(kernel, workers, **values)
 
-    def prepare(self, work: PotentialSum) -> Prepared:
-        """Return a sum at nodes or points, prepared to run, see :mod:`vmdpotential.engines`.
-
-        Raises
-        ------
-        BackendError
-            If the sum has a mesh and pyvkfft is missing.
-        """
-        from vmdpotential.engines.cuda import anywhere, fft, maps, mesh, points
-        from vmdpotential.splitting.mesh import Mesh
-
-        at_points = work.target.kind == "points"
-        if work.smooth is None:
-            return points.PairsAtPoints(work) if at_points else maps.Sum(work)
-        if isinstance(work.smooth, Mesh):
-            fft.application()
-            return anywhere.AtPoints(work) if at_points else mesh.MeshSum(work)
-        return work.smooth.prepare(self.name, work)
 
 
 ENGINE = CudaEngine()

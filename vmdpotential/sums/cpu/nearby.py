@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import SOFT_CORE, cells
-from vmdpotential.engines.cpu.points.points import KERNELS, columns
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
@@ -15,6 +14,7 @@ from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import launch_kernel
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums.cpu.points import KERNELS, columns
 
 Floats = NDArray[np.float64]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.engines.cuda import maps
-from vmdpotential.engines.cuda import result as results
 from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, MeanOfResults, Result, check_frames
+from vmdpotential.sums.cuda import maps
+from vmdpotential.sums.cuda import result as results
 
 if TYPE_CHECKING:
-    from vmdpotential.engines.cuda.mesh import MeshSum
+    from vmdpotential.sums.cuda.mesh import MeshSum
 
 
 class MeshMean:

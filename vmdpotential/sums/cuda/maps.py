@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
-from vmdpotential.engines.cuda import cells, radial
+from vmdpotential.engines.cuda import radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Scaled
+from vmdpotential.sums.cuda import KERNEL_FOLDER, cells
 
 Floats = NDArray[np.float64]
 
@@ -262,7 +263,7 @@ class Sum(Prepared):
             name, grid, block = "direct", (-(-nz // 32), -(-ny // 8), -(-nx // 8)), (256, 1, 1)
         else:
             name, grid, block = "cutoff", (-(-nz // 8), -(-ny // 8), -(-nx // 8)), (128, 1, 1)
-        kernel = job.gpu.kernel(f"{name}.cu", name, self.macros, self.radial, TASK.itemsize)
+        kernel = job.gpu.kernel(KERNEL_FOLDER / f"{name}.cu", name, self.macros, self.radial, TASK.itemsize)
         kernel.prepared_async_call(grid, block, stream or job.stream, task.tobytes())
 
 
@@ -298,7 +299,7 @@ def run(work: Sum, positions: Floats, charges: Floats) -> Result:
 def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: list[Slab]) -> Result:
     """Return the sum of a map that stays on the GPU, without waiting for its end; each slab is one launch."""
     from vmdpotential.engines.cuda import device
-    from vmdpotential.engines.cuda.result import DeviceResult
+    from vmdpotential.sums.cuda.result import DeviceResult
 
     size, plane = work.lattice.size, int(np.prod(work.lattice.shape[1:]))
     with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):

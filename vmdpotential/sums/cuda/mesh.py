@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cuda import fft, maps
-from vmdpotential.engines.cuda.nodes import NodeSum
+from vmdpotential.engines.cuda import fft
 from vmdpotential.engines.result import RunningMean
 from vmdpotential.splitting.mesh import Mesh, spline_correction
+from vmdpotential.sums.cuda import maps
+from vmdpotential.sums.cuda.nodes import NodeSum
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +79,7 @@ class MeshSum(NodeSum):
 
     def new_mean(self) -> RunningMean:
         """Return an empty mean, for which the mesh is transformed only once."""
-        from vmdpotential.engines.cuda.mean import MeshMean
+        from vmdpotential.sums.cuda.mean import MeshMean
 
         return MeshMean(self)
 

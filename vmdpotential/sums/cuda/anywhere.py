@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum
-from vmdpotential.engines.cuda import device, maps
-from vmdpotential.engines.cuda.mesh import MeshSum
-from vmdpotential.engines.cuda.points import PairsAtPoints
+from vmdpotential.engines.cuda import device
 from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.sums.cuda import KERNEL_FOLDER, maps
+from vmdpotential.sums.cuda.mesh import MeshSum
+from vmdpotential.sums.cuda.points import PairsAtPoints
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ class AtPoints(MeshSum):
         self.queue(job, "at_points", (-(-len(points) // 128), 1, 1), 128)
         if self.work.pairs is not None:
             job.task["places"], job.task["sums"], job.task["place_count"] = places, sums, len(points)
-            kernel = gpu.kernel("near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
+            kernel = gpu.kernel(KERNEL_FOLDER / "near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
             kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())
         stream.synchronize()
         device.cuda_driver().memcpy_dtoh(values, sums)

@@ -16,6 +16,7 @@ from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums.cuda import KERNEL_FOLDER
 
 Floats = NDArray[np.float64]
 
@@ -98,8 +99,8 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
                                   f"{gpu.free()} are free", "use {engine cpu}")
         task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
         task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
-        kernel = gpu.kernel("points.cu", "at_points", macros, radial.radial_source(scaled, "double", field),
-                            TASK.itemsize)
+        kernel = gpu.kernel(KERNEL_FOLDER / "points.cu", "at_points", macros,
+                            radial.radial_source(scaled, "double", field), TASK.itemsize)
         kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
         device.cuda_driver().memcpy_dtoh(sums, int(task["sums"]))
     values = sums[:, :-1].sum(0) * scaled.factor

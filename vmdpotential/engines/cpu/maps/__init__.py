@@ -1,1 +1,0 @@
-"""Lattice sums on the CPU: pairs of atoms and lattice points, and the smooth part by a mesh."""

@@ -1,1 +1,0 @@
-"""Sums at arbitrary points on the CPU."""
