@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import atom_label
-from vmdpotential.frames.pairs import BOUND
+from vmdpotential.frames.pairs import BOUND_TERMS
 from vmdpotential.frames.statistics import FrameMean, error_text, without_nan
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.maps.binding import ATOM_TERMS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 #: Columns of binding energies: their terms, the sum of the electrostatic ones, and that of all that are known.
-COLUMNS = (*BOUND, "electrostatic", "total")
+COLUMNS = (*BOUND_TERMS, "electrostatic", "total")
 
 #: Number of residues that the report of a solvation energy lists.
 RESIDUES = 5
@@ -64,7 +64,7 @@ class BoundEnergies:
     numbers : (F,) int64
         Numbers of the frames.
     values : (F, 7) float64, kcal/mol
-        The terms :data:`.BOUND` in each frame, and the error of the grid.
+        The terms :data:`.BOUND_TERMS` in each frame, and the error of the grid.
     rows : FrameMean, optional
         The Lennard-Jones energy, :data:`.ATOM_TERMS` and the total of each row.
     """

@@ -31,7 +31,7 @@ from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.pairs.rdf import PairHistogram
 
 #: Terms of a binding energy in a solvent, kcal/mol.
-BOUND = ("lennard_jones", "coulomb", "screening", "desolvation_1", "desolvation_2", "surface")
+BOUND_TERMS = ("lennard_jones", "coulomb", "screening", "desolvation_1", "desolvation_2", "surface")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class PairEnergies(FrameTask):
         selections ``total n`` (3,), the Coulomb and the Lennard-Jones energy and their sum, and ``rows n`` (rows, 3)
         the same for each residue or atom. For forces only ``rows n`` (atoms, 3), of every frame.
 
-        In a solvent also ``bound n`` (7,), the terms :data:`BOUND` and their error, the first NaN if it is not known;
+        In a solvent also ``bound n`` (7,), :data:`BOUND_TERMS` and their error, the first NaN if it is not known;
         and ``bound rows n`` (rows, 6), the Lennard-Jones energy, :data:`.ATOM_TERMS` and their sum for residues or
         atoms of both selections.
         """
