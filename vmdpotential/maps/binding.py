@@ -11,22 +11,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.continuum.region import Surface
-from vmdpotential.continuum.solver import SolventRequest, SolverRequest
+from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request
+from vmdpotential.continuum.solver import SolventRequest, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions
-from vmdpotential.maps.places import build_lattice
-from vmdpotential.maps.plan import MapPlan, plan_map
 from vmdpotential.maps.solute import in_continuum
+from vmdpotential.maps.solution import solution_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, select
@@ -37,6 +39,7 @@ from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
 from vmdpotential.results import TableColumns, Tabular
+from vmdpotential.sums import ChargeStatistics, Request
 from vmdpotential.surfaces.areas import areas
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -160,7 +163,7 @@ class BindingPlan(ABC):
 
     def identity(self) -> object:
         """Return the data that determine the energies, for fingerprints of inputs."""
-        return type(self).__name__, {name: value for name, value in vars(self).items() if name != "states"}
+        return type(self).__name__, {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     @abstractmethod
     def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
@@ -193,7 +196,7 @@ class BindingPlan(ABC):
                        error, surface)
 
     def for_block(self) -> BindingPlan:
-        """Return a copy whose results do not depend on positions that other copies had."""
+        """Return a copy whose results do not depend on positions that others had."""
         return copy(self)
 
 
@@ -240,71 +243,67 @@ class PbBinding(BindingPlan):
 
     Parameters
     ----------
-    options : MapOptions
-        Options of all states.
-    values : mapping
-        Parameters of the equation.
-    states : list of MapPlan
-        Each part's charges in the complex and alone; empty until the first run.
+    spacing : float, A
+    solution : SolventRequest
+        The solution around the chosen atoms.
     """
 
-    options: MapOptions
-    values: Mapping[str, float]
-    states: list[MapPlan] = field(default_factory=list)
+    spacing: float
+    solution: SolventRequest
+    _sums: list[NodePotential] = field(init=False)
+
+    def __post_init__(self) -> None:
+        #: The potentials at nodes of the charges of each part, by methods that are chosen for the first frame.
+        self._sums = [NodePotential(self.engine) for _ in range(2)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_sums"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     @property
     def description(self) -> str:
         """The equation and its parameters."""
-        radii = _solution(self.states[0]).source if self.states else self.options.radii
-        return (f"Poisson-Boltzmann, {self.options.spacing:g} A, radii {radii}, "
-                f"{', '.join(f'{name} {value:g}' for name, value in self.values.items() if value)}")
-
-    def for_block(self) -> BindingPlan:
-        """Return a copy whose states are its own."""
-        return replace(self, states=[state.renewed(state.structure.positions, None, state.request.lattice)
-                                     for state in self.states])
+        values = ", ".join(f"{name} {value:g}" for name, value in self.solution.values.items() if value)
+        return f"Poisson-Boltzmann, {self.spacing:g} A, radii {self.solution.source}, {values}"
 
     def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return screening, desolvation, radii and the error from two lattices."""
-        structure = replace(self.structure.take(self.chosen), positions=positions, cell=None)
-        lattice = build_lattice(structure, positions, None, self.options.spacing, PADDING)
-        planned = bool(self.states)
-        charges = structure.known_charges
-        desolvation, sizes, screening = np.empty(len(charges)), [], np.empty(len(charges))
+        engine, radii = get_engine(self.engine), self.solution.radii
+        lattice = Lattice.around(positions, self.spacing, PADDING)
+        charges = self.structure.known_charges[self.chosen]
+        whole = continuum_of_request(self.solution, positions, charges)
+        parts, number = [self.first, ~self.first], 0
+
+        def total(nodes: Lattice, places: Floats, sources: Floats) -> NDArray[np.float32]:
+            return self._sums[number](nodes, places, sources)
+
+        sources = [np.where(part, charges, 0.0) for part in parts]
+        solved = TwoLattices(whole.with_charges(sources[0]), lattice, engine, total, lasting=True)
+        within = [np.stack([solved.reaction, solved.reaction_errors().expected])]
+        number = 1
+        solved.charge(sources[1])
+        within.append(np.stack([solved.reaction, solved.reaction_errors().expected]))
+        del solved
+        screening, desolvation, sizes = np.empty(len(charges)), np.empty(len(charges)), []
         errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
-        for n, part in enumerate((self.first, ~self.first)):
-            within, alone = (self._solved(structure, lattice, atoms, part, 2 * n + m if planned else None)
-                             for m, atoms in enumerate((np.ones_like(part), part)))
-            change = 0.5 * np.where(part, charges, 0.0) * (within - alone)
-            interaction = np.where(part, 0.0, charges) * within
-            desolvation[part], screening[~part] = change[0][part], 0.5 * interaction[0][~part]
+        for number in range(2):
+            part, potential = parts[number], within[number]
+            alone = TwoLattices(continuum_of_request(replace(self.solution, radii=radii[part]), positions[part],
+                                                     charges[part]), lattice, engine, total)
+            change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
+            interaction = charges[~part] * potential[:, ~part]
+            desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
             sizes.append(float(interaction[0].sum()))
-            errors += change[1] + 0.5 * interaction[1]
-        values, spacing = self.values, float(lattice.spacing.max())
-        error = np.hypot(combine_errors(errors, values["probe"] < spacing and not values["gaussian"]),
-                         0.5 * (sizes[0] - sizes[1]))
-        temperature = self.options.temperature
-        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", temperature)
-        return kt * screening, kt * desolvation, _solution(self.states[0]).radii, kt * float(error)
-
-    def _solved(self, structure: Structure, lattice: Lattice, atoms: Mask, sources: Mask, state: int | None) -> Floats:
-        """Return the reaction potential at all atoms and its error, (2, n) kT/e, by a known state or a new one."""
-        if state is None:
-            planned, result = plan_map(structure, replace(self.options, atoms=atoms, sources=sources), lattice=lattice)
-            self.states.append(planned)
-        else:
-            planned = self.states[state].renewed(structure.positions, None, lattice)
-            result = planned.run(structure.positions)
-        solvated = result.solvated
-        assert solvated is not None
-        reaction = np.zeros((2, len(structure)))
-        reaction[:, planned.chosen] = solvated.reaction, solvated.reaction_errors
-        return reaction
-
-
-def _solution(state: MapPlan) -> SolventRequest:
-    assert isinstance(state.request, SolverRequest)
-    return state.request.solution
+            errors[part] += change[1]
+            errors[~part] += 0.5 * interaction[1]
+        values = self.solution.values
+        sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
+        error = np.hypot(combine_errors(errors, sharp), 0.5 * (sizes[0] - sizes[1]))
+        kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.solution.temperature)
+        return kt * screening, kt * desolvation, radii, kt * float(error)
 
 
 def plan_binding(structure: Structure, a: Mask, b: Mask, *, model: str = "pb", spacing: float = 0.5,
@@ -325,10 +324,14 @@ def plan_binding(structure: Structure, a: Mask, b: Mask, *, model: str = "pb", s
     if model in MODELS:
         born = GeneralizedBorn.of(structure.take(chosen), model, parameters, dielectric, temperature, engine)
         return BornBinding(structure, chosen, first, surface, born.inside, engine, together, model, born)
-    options = MapOptions(method="pb", parameters=parameters, radii=radii, boundary="open", spacing=spacing,
-                         padding=PADDING, temperature=temperature, dielectric=dielectric, engine=engine)
-    values = registry.get("solver", "pb").parameters(parameters or {})
-    return PbBinding(structure, chosen, first, surface, values["inside"], engine, together, options, values)
+    given: dict[str, Any] = {**(parameters or {}), "dielectric": dielectric}
+    medium = Medium.continuum(method="pb", temperature=temperature, **given)
+    atoms = structure.take(chosen)
+    solution = solution_of(atoms, np.ones(len(atoms), bool), radii, medium, "kT/e")
+    request = Request(Lattice.around(atoms.positions, spacing, PADDING), None, COULOMB.bind(),
+                      ChargeStatistics.of(atoms.positions, atoms.known_charges))
+    registry.get("solver", "pb").require(in_solution(request, solution), get_engine(engine))
+    return PbBinding(structure, chosen, first, surface, solution.values["inside"], engine, together, spacing, solution)
 
 
 @takes_aliases(MapOptions)
