@@ -2,13 +2,12 @@
 
 import pickle
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from charged_balls import INSIDE, WATER, C, around_a_charged_ball, work_of_charging
 from helpers import charges_at, slow
-from scipy.integrate import solve_bvp
 from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
 
@@ -30,8 +29,7 @@ from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.sums import ChargeStatistics
 from vmdpotential.units import coulomb_constant, debye_length
 
-WATER, INSIDE, RADIUS, START = 78.5, 2.0, 3.0, 5.0
-C = coulomb_constant("kT/e")
+RADIUS, START = 3.0, 5.0
 PLACE = np.array([0.13, 0.07, 0.21])
 
 
@@ -323,30 +321,6 @@ def test_full_equation_of_many_ions_lies_below_the_linear_one():
     assert full == pytest.approx(linear, rel=1e-3, abs=1e-6)
 
 
-def around_a_charged_ball(charge, radius, closest, salt):
-    """Return the potential, kT/e, at distances from a charge in a ball, by the full equation of one variable."""
-    kappa, end = 1 / debye_length(salt, 298.15, WATER), np.log(closest + 25 * debye_length(salt, 298.15, WATER))
-    x, slope = np.linspace(np.log(closest), end, 400), C * charge / WATER
-
-    def growth(x, y):  # of the potential and its slope times r^2, over ln(r)
-        return np.vstack([y[1] / np.exp(x), np.exp(3 * x) * kappa**2 * np.sinh(y[0])])
-
-    def ends(share, first, last):
-        return np.array([first[1] + share * slope, last[1] * np.exp(-2 * end) + (kappa + np.exp(-end)) * last[0]])
-
-    y = np.zeros((2, len(x)))
-    for share in np.linspace(0.05, 1, 20):  # of the charge
-        solution = solve_bvp(growth, partial(ends, share), x, y, tol=1e-8, max_nodes=100_000)
-        assert solution.success
-        x, y = solution.x, solution.y
-
-    def at(r):
-        first = solution.sol(np.log(closest))[0]
-        return np.where(r < closest, first + slope * (1 / r - 1 / closest), solution.sol(np.log(r.clip(closest)))[0])
-
-    return at
-
-
 @pytest.mark.parametrize(("charge", "radius", "ion_radius", "salt"), [
     (20, 10.0, 2.0, 0.15), (20, 10.0, 2.0, 0.02), (20, 10.0, 2.0, 0.001), (10, 3.0, 2.0, 0.15), (30, 8.0, 0.0, 0.05)])
 def test_full_equation_around_a_highly_charged_ball(charge, radius, ion_radius, salt):
@@ -367,13 +341,9 @@ def test_full_equation_around_a_highly_charged_ball(charge, radius, ion_radius, 
 
 @pytest.mark.parametrize(("charge", "radius", "salt", "spacing"), [(12, 5.0, 0.15, 0.25), (12, 5.0, 0.01, 0.5)])
 def test_energy_of_the_full_equation_is_the_work_of_charging(charge, radius, salt, spacing):
-    steps, weights = np.polynomial.legendre.leggauss(8)
-    charges = 0.5 * charge * (1 + steps)
-    potentials = [around_a_charged_ball(each, radius, radius + 2.0, salt)(np.array([radius]))[0] - C * each
-                  / INSIDE / radius for each in charges]
     kt = coulomb_constant("kcal/mol/e") / C
     born = -kt * C * charge**2 / 2 * (1 / INSIDE - 1 / WATER) / radius  # without ions
-    exact = 0.5 * charge * kt * float(weights @ potentials)
+    exact = kt * work_of_charging(charge, radius, radius + 2.0, salt)
     ion = replace(charges_at([PLACE], [float(charge)]), radii=[radius])
     result = solvation_energy(ion, spacing=spacing, parameters={"salt": salt, "nonlinear": 1})
     linear = solvation_energy(ion, spacing=spacing, parameters={"salt": salt})

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from charged_balls import around_a_charged_ball, work_of_charging
 from helpers import charges_at, slow
 
 from vmdpotential import read_structure
@@ -22,18 +23,23 @@ WATER = 78.5
 FRAGMENTS = {"receptor": ((3, 1), (17, 2), (73, 2), (88, 2)), "DNA": ((4, 1),)}
 
 
-def molecules():
-    """Yield alanine dipeptide, p-xylene, and fragments of a protein and of DNA, with charges and radii."""
+def wholes():
+    """Return a folder of structures, and files of those of which there are fragments."""
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     data = Path(openmmtools.__file__).parent / "data"
-    lysozyme, peptide, dna = (data / name for name in (
-        "T4-lysozyme-L99A-implicit", "alanine-dipeptide-gbsa", "dna_dodecamer_explicit"))
-    wholes = {"receptor": (lysozyme / "receptor.pdb", lysozyme / "receptor.prmtop"),
-              "DNA": (dna / "minimized_dna_dodecamer.pdb", dna / "prmtop")}
+    lysozyme, dna = data / "T4-lysozyme-L99A-implicit", data / "dna_dodecamer_explicit"
+    return data, {"receptor": (lysozyme / "receptor.pdb", lysozyme / "receptor.prmtop"),
+                  "DNA": (dna / "minimized_dna_dodecamer.pdb", dna / "prmtop")}
+
+
+def molecules():
+    """Yield alanine dipeptide, p-xylene, and fragments of a protein and of DNA, with charges and radii."""
+    data, files = wholes()
+    lysozyme, peptide = data / "T4-lysozyme-L99A-implicit", data / "alanine-dipeptide-gbsa"
     for pdb, topology in ((peptide / "alanine-dipeptide.pdb", peptide / "alanine-dipeptide.prmtop"),
                           (lysozyme / "ligand.pdb", lysozyme / "ligand.prmtop")):
         yield read_structure(pdb, topology=topology)
-    for name, (pdb, topology) in wholes.items():
+    for name, (pdb, topology) in files.items():
         whole = read_structure(pdb, topology=topology)
         starts = whole.residue_starts
         for first, count in FRAGMENTS[name]:
@@ -124,3 +130,40 @@ def test_errors_outside_of_balls(radius, ion_radius, salt):
     assert max(ratios) < 1.2
     assert np.mean(np.array(ratios) < 1) >= 0.8
     assert min(ratios) > 0.15
+
+
+@pytest.mark.parametrize(("charge", "radius", "salt"), slow([
+    (8, 4.0, 0.05), (8, 4.0, 0.002), (25, 12.0, 0.05), (25, 12.0, 0.001), (5, 2.5, 0.15), (15, 8.0, 0.0005)], [
+        (25, 12.0, 0.001)]))
+def test_errors_of_the_full_equation_around_balls(charge, radius, salt):
+    """Of the potential outside and at the surface, and of the energy; no factor was chosen with these."""
+    exact, work = (of(charge, radius, radius + 2.0, salt) for of in (around_a_charged_ball, work_of_charging))
+    rng, ratios = np.random.default_rng(1990), []
+    for spacing in (1.0, 0.8, 0.6):
+        centre = rng.uniform(-0.3, 0.3, 3)
+        ball = replace(charges_at([centre], [float(charge)]), radii=np.array([radius]))
+        solution = solved(ball, Lattice.around(ball.positions, spacing, radius + 6.0), salt=salt, nonlinear=1.0)
+        lattice = solution.fine.lattice
+        r = np.linalg.norm(lattice.points() - centre, axis=1).reshape(lattice.shape)[solution.part]
+        values, right, outside, stated = solution.values().astype(np.float64), exact(r), r > radius, solution.errors()
+        for chosen, error in ((outside, stated.everywhere),
+                              (outside & beside(solution.fine.within[solution.part]), stated.away)):
+            ratios.append(relative((values - right)[chosen], right[chosen]) / error)
+        energy = 0.5 * charge * solution.reaction[0] + solution.of_ions
+        ratios.append(abs(energy - work) / (solution.reaction_errors().of_energy() + solution.ion_error))
+    assert max(ratios) < 1.2, np.round(ratios, 2)
+    assert np.mean((np.array(ratios) > 0.2) & (np.array(ratios) < 1)) >= 0.7, np.round(ratios, 2)
+
+
+@pytest.mark.slow
+def test_the_full_equation_states_the_error_of_energies_that_the_linear_one_does():
+    """Its ions change the energy by less than the error of the surface, at a dodecamer of DNA as well."""
+    pdb, topology = wholes()[1]["DNA"]
+    dna = read_structure(pdb, topology=topology)
+    dna, stated = dna.take(np.flatnonzero(~np.isin(dna.residue_names, ["WAT", "Na+"]))), []
+    for nonlinear in (0.0, 1.0):
+        solution, finer, _ = on_both(dna, 1.0, salt=0.01, nonlinear=nonlinear)
+        stated.append(solution.reaction_errors().of_energy() + solution.ion_error)
+        error = 0.5 * dna.known_charges @ (solution.reaction - finer.reaction) + solution.of_ions - finer.of_ions
+        assert abs(error) < stated[-1]
+    assert stated[1] == pytest.approx(stated[0], rel=0.2)

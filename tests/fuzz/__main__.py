@@ -24,7 +24,7 @@ from vmdpotential.errors import VmdpotentialError
 from vmdpotential.io import read_topology
 from vmdpotential.plugins.web.content import ion_content
 
-from . import kills, kinds
+from . import kills, kinds, systems
 from .mutations import mutated
 from .seeds import seeds, system
 
@@ -189,14 +189,16 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="one index, in this process")
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "vmdpotential-fuzz")
     parser.add_argument("--kills", type=int, help="end this many commands by a signal instead; see fuzz.kills")
+    parser.add_argument("--systems", type=int, help="check this many random systems instead; see fuzz.systems")
     given = parser.parse_args()
     begin = time.monotonic()
-    if given.kills is not None:
-        violations = kills.run(given.seed, given.kills, given.only)
-        print(f"{given.kills} kills, seed {given.seed}, {time.monotonic() - begin:.0f} s: {violations} violations")
-        return int(violations > 0)
-    os.environ["VMDPOTENTIAL_MEMORY"] = str(PLAN)
     logging.getLogger("vmdpotential").addHandler(logging.NullHandler())  # of several models and the like
+    for what, module in (("kills", kills), ("systems", systems)):
+        if count := getattr(given, what):
+            violations = module.run(given.seed, count, given.only)
+            print(f"{count} {what}, seed {given.seed}, {time.monotonic() - begin:.0f} s: {violations} violations")
+            return int(violations > 0)
+    os.environ["VMDPOTENTIAL_MEMORY"] = str(PLAN)
     if given.only is not None:
         with tempfile.TemporaryDirectory() as folder:
             cases = Cases(given.seed, Path(folder), given.kind)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fuzz import systems
+
 
 # the second takes ten seconds; more by hand, see the package
 @pytest.mark.parametrize("count", [pytest.param(1000, marks=pytest.mark.slow),
@@ -16,6 +18,11 @@ def test_damaged_files_are_read_or_refused(count, tmp_path):
                           cwd=Path(__file__).parents[1], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count} files" in done.stdout
+
+
+@pytest.mark.parametrize("index", [0, 1, *(pytest.param(index, marks=pytest.mark.slow) for index in range(2, 20))])
+def test_random_systems_are_right_within_stated_errors_or_refused(index):
+    assert systems.check(1, index)[1] == []
 
 
 @pytest.mark.slow

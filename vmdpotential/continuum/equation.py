@@ -363,7 +363,7 @@ class Problem:
         This improves the coarse solution around the finer lattice, too (local defect correction: W. Hackbusch, in:
         Defect Correction Methods, Computing Suppl. 5 (1984) 89).
         """
-        shared, values = self.part_shared(finer, ratio), self._shared_values(finer, ratio)
+        shared, values = self.part_shared(finer.lattice, ratio), self._shared_values(finer, ratio)
         part = [slice(s.start + MARGIN, s.stop - MARGIN) for s in shared]
         if any(s.stop - s.start < 1 for s in part):
             return
@@ -377,15 +377,15 @@ class Problem:
         self._by_nodes("insert_part", shape, values=flows, out=self.sources, part=shape, shape=self.lattice.shape,
                        first=[s.start for s in part], factor=1.0, shift=float(sums[1] - sums[0]) / math.prod(shape))
 
-    def part_shared(self, finer: Problem, ratio: int) -> tuple[slice, slice, slice]:
+    def part_shared(self, finer: Lattice, ratio: int) -> tuple[slice, slice, slice]:
         """Return the part of the lattice that it shares with a finer one."""
-        first = np.rint((finer.lattice.origin - self.lattice.origin) / self.lattice.spacing).astype(int)
-        x, y, z = (slice(a, a + -(-n // ratio)) for a, n in zip(first.tolist(), finer.lattice.shape, strict=True))
+        first = np.rint((finer.origin - self.lattice.origin) / self.lattice.spacing).astype(int)
+        x, y, z = (slice(a, a + -(-n // ratio)) for a, n in zip(first.tolist(), finer.shape, strict=True))
         return x, y, z
 
     def _shared_values(self, finer: Problem, ratio: int) -> Any:
         """Return the finer solution at the nodes of :meth:`part_shared`."""
-        part = self.part_shared(finer, ratio)
+        part = self.part_shared(finer.lattice, ratio)
         result = self._engine.empty(tuple(s.stop - s.start for s in part), np.float64)
         self._by_nodes("take_shared_nodes", result.shape, finer=finer.unknown, finer_within=finer.within,
                        within=self.within, charged=self._phi, out=result, finer_shape=finer.lattice.shape,
@@ -409,7 +409,7 @@ class Problem:
         values = self._shared_values(finer, ratio)
         return self._reduced("compare_solutions", len(values), 4, values=values, coarse=unknown, within=self.within,
                              value_shape=values.shape, shape=self.lattice.shape,
-                             first=[s.start for s in self.part_shared(finer, ratio)], most=OPEN)
+                             first=[s.start for s in self.part_shared(finer.lattice, ratio)], most=OPEN)
 
     def in_pockets(self) -> Floats:
         """Return sums of squares of the potential at outer nodes: next to the molecule, all; and of errors in pockets.

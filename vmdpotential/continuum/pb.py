@@ -82,7 +82,7 @@ class ContinuumResult(HostResult):
         """The reaction potentials and the energies of solvation."""
         ions, error = self._ions
         return SolvationTerms(self.reaction, self.energies, ions,
-                              float(np.hypot(self._reaction_errors.of_energy(), error)),
+                              self._reaction_errors.of_energy() + error,
                         self._reaction_errors.expected)
 
 

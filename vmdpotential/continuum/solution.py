@@ -8,6 +8,7 @@ boundary values. The difference of both solutions gives an error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
@@ -66,9 +67,9 @@ ROUGH, START = 1e-3, 3e-5
 #: (scripts/pb_errors.py).
 SAFETY, LARGEST_FACTOR = 0.8, 0.6
 
-#: Factor on these for the full equation, as far as ions are not those of the linear one: next to highly charged
-#: molecules they are in a layer that is thinner than the spacing.
-FULL_FACTOR = 2.5
+#: Factors on these for the full equation, as far as ions are not those of the linear one: next to highly charged
+#: molecules they are in a layer that is thinner than the spacing. At the surface, less depends on that layer.
+FULL_OUTSIDE, FULL_AT_SURFACE = 2.5, 1.4
 
 #: Distances of points from the surface, in spacings, negative inside, and the errors of potential and field there over
 #: their differences from a lattice of twice the spacing: 1.5 to 2 times the medians of the ratios of rms errors to rms
@@ -89,8 +90,19 @@ ION_EDGE, BARE_ION_EDGE = 0.03, 0.2
 SOLVED = 3e-4
 
 #: The full equation is nearly linear at this distance from the molecule, A, at most; from there outwards its potential
-#: is that of charges in the solution. Those depend on the boundary values, which are repeated this many times.
-FULL_BEYOND, FULL_ROUNDS = 8.0, 4
+#: is that of charges in the solution. Those depend on the boundary values, which are repeated at most this many times,
+#: until no relative change is larger than this.
+FULL_BEYOND, FULL_ROUNDS, SETTLED = 8.0, 10, 3e-4
+
+#: The largest ratio of the changes of two rounds by which those of further rounds are estimated.
+SLOWEST = 0.7
+
+#: Error of boundary values beyond which the full equation is not linear, over an estimate of it: 1.5 times the ratios
+#: around highly charged balls in 0.0002 to 0.005 M.
+BENT_BEYOND = 0.5
+
+#: Added to what may be 0 before it divides.
+TINY = 1e-30
 
 #: Tolerance of the charges' potential at nodes.
 TOLERANCE = 1e-5
@@ -205,14 +217,10 @@ class TwoLattices:
         if self._equivalent is not None or before is not None:
             edge = faces.interpolated(self._far_field(faces.points))
         self.far.solve(edge, START)
-        #: Relative change of the boundary values in the last round of the full equation.
-        self._unsettled = 0.0
-        for _ in range(FULL_ROUNDS if len(continuum.ions) and self._equivalent is not None else 0):
-            last, self._equivalent = edge, equivalent_charges(self.far)
-            edge = faces.interpolated(self._far_field(faces.points))
-            size, change = float(np.vdot(edge, edge)), float(np.vdot(edge - last, edge - last))
-            self._unsettled = float(np.sqrt(change / size)) if size > 0 else 0.0
-            self.far.solve(edge, START)
+        #: Relative errors next to the molecule, and outside, by the values at the faces; of the full equation.
+        self._unsettled = np.zeros(2)
+        if len(continuum.ions) and self._equivalent is not None:
+            edge = self._settle(fine, faces, edge)
         self.far.rest()
         if again:
             self.fine.charge(continuum.charges)
@@ -231,7 +239,7 @@ class TwoLattices:
         if spare:
             self.fine.rest()
         self._coarse = self.far.copy()
-        shared = self.far.part_shared(self.fine, self.ratio)
+        shared = self.far.part_shared(self.fine.lattice, self.ratio)
         coarse = self.far.energy_of_ions()[0]
         self.far.agree(self.fine, self.ratio)
         self.far.solve(edge, START)
@@ -246,6 +254,40 @@ class TwoLattices:
         self._curved = float(np.sqrt(ions[1] / ions[2])) if ions[2] > 0 else 0.0
         self.fine.finish()
         self.reaction = self.fine.reaction()
+
+    def _settle(self, fine: Lattice, faces: FaceNodes, edge: Floats) -> Floats:
+        """Repeat the boundary values of the full equation until they fit the solution; return them."""
+        far, changes = self.far, [np.zeros(3)]
+        part = far.part_shared(fine, self.ratio)
+        chosen = _places(far.host(far.within)[part])
+        for _ in range(FULL_ROUNDS):
+            last, before = edge, np.array(far.host(far.unknown)[part])
+            self._equivalent = equivalent_charges(far)
+            edge = faces.interpolated(self._far_field(faces.points))
+            far.solve(edge, START)
+            after = far.host(far.unknown)[part]
+            inside = [_relative(after[nodes], before[nodes]) for nodes in chosen]
+            changes.append(np.array([*inside, _relative(edge, last)]))
+            if changes[-1].max() < SETTLED:
+                break
+        # further rounds would change them less and less
+        ratios = np.minimum(SLOWEST, changes[-1] / (changes[-2] + TINY))
+        left = changes[-1] * ratios / (1 - ratios)
+        near, outside, at_faces = np.sum(changes, axis=0)
+        shares = np.array([near, outside]) / (at_faces + TINY)
+        self._unsettled = np.hypot(left[:2], shares * self._bent_beyond(far.lattice, edge))
+        return edge
+
+    def _bent_beyond(self, lattice: Lattice, edge: Floats) -> float:
+        """Return the relative error of boundary values, which are potentials of the linear equation.
+
+        Ions beyond the faces screen more than these say. The charge of that difference is that of a potential
+        exp(-kappa r) / r whose third power is integrated over the space around a ball as large as the lattice.
+        """
+        ions, reach = self.continuum.ions, self.continuum.kappa * 0.6 * float((lattice.last - lattice.origin).mean())
+        charge = -np.sum(ions[:, 1] / ions[:, 0] * np.expm1(-np.clip(edge, -20, 20)[:, None] * ions[:, 0]), 1)
+        integral = reach**2 / (1 + reach) * np.log1p(1 / max(TINY, 3 * reach))
+        return BENT_BEYOND * _relative(charge, edge) * float(integral)
 
     @property
     def known(self) -> tuple[KnownSolution, KnownSolution]:
@@ -320,15 +362,17 @@ class TwoLattices:
         """
         near, near_apart, all_, apart = self.far.squares(self.fine, self.ratio, self._coarse)
         fine_near, fine_all, pockets = self.fine.in_pockets()
-        surface, outside = (float(np.sqrt((self._factor**2 * b / a if a > 0 else 0.0) + (pockets / c if c > 0 else 0.0)
-                                          + self._unsettled**2 + self._floor**2))
-                            for a, b, c in ((near, near_apart, fine_near), (all_, apart, fine_all)))
+        surface, outside = (float(np.sqrt((factor**2 * b / a if a > 0 else 0.0) + (pockets / c if c > 0 else 0.0)
+                                          + unsettled**2 + self._floor**2))
+                            for a, b, c, factor, unsettled in (
+                                (near, near_apart, fine_near, self._factor(FULL_AT_SURFACE), self._unsettled[0]),
+                                (all_, apart, fine_all, self._factor(FULL_OUTSIDE), self._unsettled[1])))
         return Errors(outside, surface if near > 0 else outside)
 
     @_beside
     def with_field(self, errors: Errors) -> Errors:
         """Return errors with those of the field added, from some of the nodes that both lattices share."""
-        part = self.far.part_shared(self.fine, self.ratio)
+        part = self.far.part_shared(self.fine.lattice, self.ratio)
         near, outside = _places(self.engine.to_host(self.far.within)[part])
         rng = np.random.default_rng(2009)
         results = []
@@ -348,21 +392,15 @@ class TwoLattices:
     def reaction_errors(self) -> ReactionErrors:
         """Return the errors of the reaction potentials."""
         return ReactionErrors(self.continuum, self.fine.lattice, self.ratio,
-                              self.far.reaction(self._coarse) - self.reaction, self._curved)
+                              self.far.reaction(self._coarse) - self.reaction)
 
-    @property
-    def _factor(self) -> float:
+    def _factor(self, full: float) -> float:
         """The error of potentials relative to the difference of both lattices.
 
         By the second order, a lattice of twice the spacing has four times the error, but those of coarse ones grow
-        less.
+        less. Where the ions' charge is not that of the linear equation at all, the error is `full` times as large.
         """
-        return self._bent * min(LARGEST_FACTOR, SAFETY / (self.ratio - 1))
-
-    @property
-    def _bent(self) -> float:
-        """Factor on errors for the part of the full equation that is not linear."""
-        return 1 + (FULL_FACTOR - 1) * self._curved
+        return (1 + (full - 1) * self._curved) * min(LARGEST_FACTOR, SAFETY / (self.ratio - 1))
 
     @property
     def _floor(self) -> float:
@@ -384,11 +422,11 @@ class TwoLattices:
         At points at these distances (P,) from the surface, in spacings, negative inside; infinite beyond the fine
         lattice.
         """
-        far = self._factor, SAFETY / (self.ratio - 1)
+        far = self._factor(FULL_OUTSIDE), SAFETY / (self.ratio - 1)
         if self.continuum.gaussian:
             return np.full(len(distances), far[0]), np.full(len(distances), far[1])
         sharp = SHARP_FACTOR if self.continuum.probe < self.fine.lattice.spacing.max() else 1.0
-        kind = self._bent * sharp * 3 / (self.ratio**2 - 1)
+        kind = (1 + (FULL_OUTSIDE - 1) * self._curved) * sharp * 3 / (self.ratio**2 - 1)
         potential, field = (np.where(np.isinf(distances), beyond, kind * np.interp(distances, DISTANCES, each))
                             for beyond, each in zip(far, (OF_POTENTIAL, OF_FIELD), strict=True))
         return potential, field
@@ -576,10 +614,13 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
         charges += (c.charges.sum() - charges.sum()) / len(charges)
     if c.membrane is not None:
         return points, charges
-    apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()))
+    # where the box is close to the faces, at which they give the potential, clusters are small, and inside of them
+    low, high = points.min(0), points.max(0)
+    room = float(np.minimum(low - lattice.origin, lattice.last - high).min())
+    apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()), 0.5 * room)
     if not _exposed(c):
         return _gathered(points, charges, apart)
-    axes = [layers.evenly(*ends, apart) for ends in zip(points.min(0), points.max(0), strict=True)]
+    axes = [np.linspace(a, b, max(4, 1 + math.ceil((b - a) / apart))) for a, b in zip(low, high, strict=True)]
     sums = layers.distributed(points, charges, axes)
     filled = np.nonzero(sums)
     return np.stack([axis[n] for axis, n in zip(axes, filled, strict=True)], 1), sums[filled]
@@ -698,6 +739,11 @@ class NodePotential:
             charges = replace(request.charges, box=lattice.box, volume=volume)
             kept = self._plans[spacing] = lattice, method.plan(replace(request, charges=charges), engine)
         return kept[1]
+
+
+def _relative(values: NDArray[Any], before: NDArray[Any]) -> float:
+    """Return the rms change of values relative to what they were."""
+    return float(np.linalg.norm(values - before) / (np.linalg.norm(before) + TINY))
 
 
 def _places(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

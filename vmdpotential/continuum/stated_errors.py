@@ -46,10 +46,10 @@ SAFETY = 1.65
 #: most one of ten errors of fragments, proteins and DNA at 0.5 to 1 A, and one of twenty of balls, is larger.
 MANY, ONE_MORE = 1.1, 0.4
 
-#: Factors for a smooth permittivity, whose rise next to charges coarse lattices do not resolve; for a surface with
-#: edges sharper than the spacing, where the error falls by the first order; and for the full equation, because of the
-#: thin layer of ions at highly charged surfaces.
-SMOOTH, SHARP, FULL = 3.4, 2.0, 2.0
+#: Factors for a smooth permittivity, whose rise next to charges coarse lattices do not resolve, and for a surface with
+#: edges sharper than the spacing, where the error falls by the first order. The full equation needs none: its layer of
+#: ions changes the energy by less than the error of the surface.
+SMOOTH, SHARP = 3.4, 2.0
 
 #: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
 COVERING, TINY = 8, 1e-6
@@ -67,17 +67,14 @@ class ReactionErrors:
         Ratio of the spacings of both lattices.
     differences : (N,) float64, kT/e
         Reaction potentials on the coarse lattice minus those on the fine one.
-    curved : float
-        Which part of the ions' charge the linear equation does not have.
     """
 
-    def __init__(self, continuum: Continuum, lattice: Lattice, ratio: int, differences: Floats,
-                 curved: float = 0.0) -> None:
+    def __init__(self, continuum: Continuum, lattice: Lattice, ratio: int, differences: Floats) -> None:
         c, spacing = continuum, float(lattice.spacing.max())
         self._continuum, self._lattice, self._spacing = c, lattice, spacing
         self._ratio, self._differences = ratio, differences
         self._sharp = not c.gaussian and c.probe < spacing
-        self._kind = SMOOTH if c.gaussian else (SHARP if self._sharp else 1.0) * (1 + (FULL - 1) * curved)
+        self._kind = SMOOTH if c.gaussian else SHARP if self._sharp else 1.0
 
     @cached_property
     def _covers(self) -> Covers:
