@@ -2,8 +2,9 @@
 
 The GPU kernels of 2007 and 2008 are methods (`benchmark --method largebin`), and so is multilevel summation, `msm`
 (Skeel et al. 2002, Hardy et al. 2009). `nbody` sums gravity over all pairs (Elsen et al. 2007), `buffer` estimates the
-Verlet buffer of pair lists and `layouts` sets the layout of their clusters (Pall and Hess 2013), `buckingham` is a
-potential of pairs (Buckingham 1938), `timing` is the command `benchmark-pairs`.
+Verlet buffer of pair lists, `lists` uses these again for atoms that have moved, `layouts` sets the layout of their
+clusters and `polynomial` is Ewald's real-space part (Pall and Hess 2013), `buckingham` is a potential of pairs
+(Buckingham 1938), `timing` is the command `benchmark-pairs`.
 
 They register through the entry-point group ``vmdpotential.plugins``, like methods of any other package, and are the
 example of such a package; README.md explains how. Viewers and `map --help` list only `msm` of them.

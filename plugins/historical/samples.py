@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.interactions import ewald, lennard_jones, reaction_field
+from vmdpotential.interactions import lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
@@ -19,6 +19,7 @@ from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.units import coulomb_constant
 
 from .lists import ListedPairs
+from .polynomial import ewald_polynomial
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ def potential(name: str, cutoff: float) -> PairPotential:
     if name == "rf":
         coulomb = reaction_field.INTERACTION.bind(cutoff=cutoff, permittivity=0.0)
     else:
-        coulomb = ewald.polynomial(cutoff, BETA_CUTOFF / cutoff)
+        coulomb = ewald_polynomial(cutoff, BETA_CUTOFF / cutoff)
     return PairPotential((PairTerm("coulomb", coulomb, CHARGES_RULE),
                           PairTerm("lennard_jones", lennard_jones.INTERACTION.bind().truncated(cutoff),
                                    GEOMETRIC_RULE)))

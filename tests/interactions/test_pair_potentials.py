@@ -9,7 +9,7 @@ from scipy import special
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Interaction, coulomb, ewald, lennard_jones
+from vmdpotential.interactions import Interaction, coulomb, lennard_jones
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.pairs import (
     CHARGES_RULE,
@@ -22,11 +22,12 @@ from vmdpotential.interactions.pairs import (
 )
 from vmdpotential.interactions.program import evaluate_all, run_program
 from vmdpotential.plugins.historical import buckingham
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 
 R = np.linspace(0.9, 9.9, 40)
 PAGES = {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
 PAGES |= {name: registry.get("pair", name).bind() for name in registry.available("pair")}
-PAGES |= {"cut_coulomb": coulomb.CUT.bind(), "ewald_polynomial": ewald.polynomial(12.0, 0.26)}
+PAGES |= {"cut_coulomb": coulomb.CUT.bind(), "ewald_polynomial": ewald_polynomial(12.0, 0.26)}
 RULES = {"a": buckingham.RULE, "a6": GEOMETRIC_RULE}
 
 
@@ -124,7 +125,7 @@ def test_rules_make_the_usual_lennard_jones():
 def test_ewalds_polynomials_keep_the_forces(beta_cutoff):
     cutoff = 10.0
     beta = beta_cutoff / cutoff
-    potential = PairPotential((PairTerm("coulomb", ewald.polynomial(cutoff, beta), CHARGES_RULE),))
+    potential = PairPotential((PairTerm("coulomb", ewald_polynomial(cutoff, beta), CHARGES_RULE),))
     atoms = {"i.charge": 1.0, "j.charge": 1.0}
     for excluded, bare in ((False, special.erfc), (True, lambda x: -special.erf(x))):
         slope, energy = values(potential, R, ("slope", "energy"), atoms, excluded=excluded)

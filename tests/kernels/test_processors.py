@@ -28,6 +28,7 @@ from vmdpotential.kernels.launch import describe_vectors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import samples
 from vmdpotential.plugins.historical.lists import ListedPairs
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 from vmdpotential.pairs.all_pairs import sum_coulomb
 from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.splitting.mesh import over_cell
@@ -91,7 +92,7 @@ sums = {
     "points": lambda: engine.prepare(PotentialSum(Points(points), coulomb.bind())).run(positions, charges).values(),
     "near": lambda: cutoff_at_points(points, positions, charges, short, cell),
     "all_pairs": lambda: sum_coulomb(engine, positions, charges)[1],
-    "in_range": lambda: pairs(ewald.polynomial(5.0, 0.6), cell),
+    "in_range": lambda: pairs(ewald_polynomial(5.0, 0.6), cell),
     "in_range_together": water,
     "in_range_double": lambda: pairs(ewald.INTERACTION.bind(cutoff=5.0, beta=0.6), cell, "double"),
     "pme": lambda: split(over_cell(cell, 1.0, 6, 4.0)),

@@ -13,7 +13,7 @@ from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build
-from vmdpotential.interactions import coulomb, ewald
+from vmdpotential.interactions import coulomb
 from vmdpotential.interactions.pairs import CHARGES_RULE, LORENTZ_BERTHELOT, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs import all_pairs, clusters, in_range
@@ -21,6 +21,7 @@ from vmdpotential.pairs.distances import count_distances
 from vmdpotential.pairs.in_range import Atoms, PairList
 from vmdpotential.plugins.historical import buckingham, nbody
 from vmdpotential.plugins.historical.lists import ListedPairs
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -84,7 +85,7 @@ def test_distances_on_the_host(gpu, cell, monkeypatch):
 #: Every page with every rule that it takes, as potentials.
 PAGES = {name: registry.get("pair", name).bind() for name in registry.available("pair")}
 PAGES |= {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}
-PAGES |= {"ewald_polynomial": ewald.polynomial(10.0, 0.312), "cut_coulomb": coulomb.CUT.bind()}
+PAGES |= {"ewald_polynomial": ewald_polynomial(10.0, 0.312), "cut_coulomb": coulomb.CUT.bind()}
 
 
 @pytest.mark.nightly

@@ -30,6 +30,7 @@ from vmdpotential.pairs.in_range import Atoms, PairsInRange
 from vmdpotential.plugins.historical import buckingham
 from vmdpotential.plugins.historical.layouts import set_layout
 from vmdpotential.plugins.historical.lists import ListedPairs
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 
 ENGINE = working("cpu")
 CUTOFF = 5.0
@@ -41,7 +42,7 @@ POTENTIALS = {
     "geometric, reaction field": WATER,
     "Lorentz-Berthelot, polynomial": PairPotential((
         PairTerm("lj", lennard_jones.SHIFTED.bind(cutoff=CUTOFF), LORENTZ_BERTHELOT),
-        PairTerm("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES_RULE))),
+        PairTerm("charges", ewald_polynomial(CUTOFF, 0.6), CHARGES_RULE))),
     "table, Ewald": PairPotential((
         PairTerm("lj", lennard_jones.SWITCHED.bind(cutoff=CUTOFF, switch=3.5), TABLE_RULE),
         PairTerm("charges", ewald.INTERACTION.bind(cutoff=CUTOFF, beta=0.6), CHARGES_RULE))),
@@ -126,7 +127,7 @@ LONG = PairPotential((
     PairTerm("lj", LJ, LORENTZ_BERTHELOT)))
 CUT = PairPotential((PairTerm("charges", coulomb.CUT.bind(cutoff=CUTOFF), CHARGES_RULE),
                      PairTerm("lj", LJ, GEOMETRIC_RULE)))
-EWALD = PairPotential((PairTerm("charges", ewald.polynomial(CUTOFF, 0.6), CHARGES_RULE),
+EWALD = PairPotential((PairTerm("charges", ewald_polynomial(CUTOFF, 0.6), CHARGES_RULE),
                        PairTerm("lj", LJ, GEOMETRIC_RULE)))
 TRUNCATED = PairPotential((
     PairTerm("charges", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE),

@@ -3,15 +3,16 @@
 import numpy as np
 from helpers import relative_rms
 
-from vmdpotential.interactions import ewald, lennard_jones, reaction_field
+from vmdpotential.interactions import lennard_jones, reaction_field
 from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, TABLE_RULE, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs.in_range import Atoms
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 
 LJ = lennard_jones.INTERACTION.bind()
 FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=6.0), CHARGES_RULE),
                        PairTerm("lj", LJ.truncated(6.0), TABLE_RULE)))
-EWALD = PairPotential((PairTerm("coulomb", ewald.polynomial(6.0, 0.5), CHARGES_RULE),
+EWALD = PairPotential((PairTerm("coulomb", ewald_polynomial(6.0, 0.5), CHARGES_RULE),
                        PairTerm("lj", LJ.truncated(6.0), GEOMETRIC_RULE)))
 TRICLINIC = Cell.from_parameters(10.5, 11, 12, 80, 70, 100)
 #: Relative rms errors by precision.

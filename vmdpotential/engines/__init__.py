@@ -24,6 +24,7 @@ The resulting maps are float32 in every precision.
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -324,11 +325,10 @@ class Engine:
 
 def _aligned(make: Callable[..., NDArray[Any]], shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return an array that begins at a cache line, so that no vector in its rows crosses one."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    kind = np.dtype(dtype)
+    size = kind.itemsize * (math.prod(shape) if isinstance(shape, tuple) else shape)
     block = make(size + 64, np.uint8)
-    first = -block.__array_interface__["data"][0] % 64
-    result: NDArray[Any] = block[first : first + size].view(dtype).reshape(shape)
-    return result
+    return np.ndarray(shape, kind, block, -block.ctypes.data % 64)
 
 
 def with_transforms(engine: Engine) -> Engine:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.interactions import Bound
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import differentiate_trace
 from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
@@ -79,8 +80,14 @@ def with_derivative(program: TracedProgram) -> TracedProgram:
     return linear_program([value, 0.0 if derivative is None else derivative], program.parameters)
 
 
-def built_in() -> Iterator[BuiltIn]:
-    """Yield all functions that have a struct, those of lattices and points first."""
+def built_in(charges: Iterable[Bound] = ()) -> Iterator[BuiltIn]:
+    """Yield all functions that have a struct, those of lattices and points first.
+
+    Parameters
+    ----------
+    charges : iterable of Bound
+        Interactions of charges in pairs that plugins need.
+    """
     from vmdpotential.interactions import (
         coulomb,
         distance_dependent,
@@ -106,7 +113,7 @@ def built_in() -> Iterator[BuiltIn]:
                  probe.FAR, probe.NEAR):
         yield BuiltIn(_struct(page.name, len(page.quantities)), with_derivative(page.bind().scaled().program), RADIAL)
 
-    bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), ewald.polynomial(10.0, 0.312)]
+    bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), *charges]
     terms = [(bound, pairs.CHARGES_RULE) for bound in bounds]
     terms += [(page.bind(), rule) for page in (lennard_jones.INTERACTION, lennard_jones.SHIFTED, lennard_jones.SWITCHED)
               for rule in (pairs.GEOMETRIC_RULE, pairs.LORENTZ_BERTHELOT, pairs.TABLE_RULE)]
@@ -183,9 +190,9 @@ class VectorSource(CSource):
         return self._call("interpolate", a, first)
 
 
-def header() -> str:
-    """Return the content of :data:`TARGET`."""
-    functions = list(built_in())
+def header(charges: Iterable[Bound] = ()) -> str:
+    """Return the content of :data:`TARGET`, see :func:`built_in`."""
+    functions = list(built_in(charges))
     names = [function.name for function in functions]
     assert len(set(names)) == len(names)
     structs, parts = [_source(function) for function in functions], []

@@ -323,8 +323,8 @@ def launch_kernel(kernel: Kernel, count: int, label: str, grain: int = 0, /, **v
         return
     function = _function(kernel, RANGE)
     packed = kernel.arguments.pack(values, _address)
-    workers = threads.count()
-    if count <= grain or workers == count == 1:
+    workers = 1 if count <= grain else threads.count()
+    if workers == 1 and (count <= grain or count == 1):
         function(packed, 0, count)
         return
     threads.run(lambda first, last: function(packed, first, last), count, label,
