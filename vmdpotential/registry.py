@@ -21,8 +21,9 @@ from vmdpotential.parameters import Command
 GROUP = "vmdpotential.plugins"
 
 #: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python. A ``check`` of
-#: `verify` is called with an engine and a seed and returns what it compared, the relative errors and their limits.
-KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check")
+#: `verify` is called with an engine and a seed and returns what it compared, the relative errors and their limits. A
+#: ``pka`` returns the pKa values of a structure (`PkaSource` in preparation/prepare.py).
+KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density")
@@ -50,6 +51,10 @@ _entries: dict[str, dict[str, Any]] = {
         "lennard_jones_switched": "vmdpotential.interactions.lennard_jones:SWITCHED",
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
+    "pka": {
+        "model": "vmdpotential.preparation.states:model_values",
+        "propka": "vmdpotential.preparation.propka:propka_values",
+    },
     "check": {
         "densities": "vmdpotential.frames.density:check_counts",
     },
@@ -66,7 +71,7 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check"}
+    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka"}
         Kind of the object.
     name : str
         Name by which options refer to it.
@@ -112,7 +117,7 @@ def available(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check"}
+    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka"}
         Kind of the objects.
 
     Returns

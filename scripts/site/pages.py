@@ -35,7 +35,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
-            "plugins.orbitals", "plugins.probes")
+            "plugins.orbitals", "plugins.probes", "plugins.titration")
 MODULES = ("engines", "engines.result", "errors", "interactions", "interactions.tracing", "io", "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
            "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
@@ -102,6 +102,9 @@ TASKS = {
     "Orbitals": Task(
         "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
         "orbitals_of_benzene", "plugins/orbitals", "structure: How do I map orbitals and electron densities?"),
+    "Titration": Task(
+        "pKa values and titration curves of a protein, and its net charge against the pH.", "titrate", "titrate",
+        "titration_of_lysozyme", "plugins/titration", "structure: How do I get pKa values?"),
     "Viewers and the web page": Task(
         "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, and make a page for a browser.",
         "install view live", "", "live_map", guide="use: Which viewers are there?"),

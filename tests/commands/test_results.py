@@ -145,6 +145,7 @@ CASES = {
                      "--orientations", "2", "--places", "1"],
     "orbital": ["orbital", resources.files("iodata.test.data") / "water_sto3g_hf_g03.fchk", "--orbital", "homo", "-o",
                 "homo.cube", "--spacing", "0.5"],
+    "titrate": ["titrate", "small.pdb", "--ph", "7", "--curves", "curves.csv"],
     "prepare": ["prepare", "small.pdb", "-o", "small.pqr"],
     "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
                 "-o", "surface.csv"],
@@ -194,7 +195,7 @@ def folder(tmp_path_factory):
 #: Commands whose results have a figure.
 DRAWN = ("map", "energy-frames", "energy-in-solvent", "rdf", "field", "field-bonds", "profile", "profile-map",
          "average", "compare", "density", "probe", "probe-ligand", "orbital", "slice",
-         "complementarity")
+         "complementarity", "titrate")
 
 
 @pytest.mark.slow

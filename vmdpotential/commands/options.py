@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from vmdpotential import registry
 from vmdpotential.commands.structures import read_source
 from vmdpotential.errors import IncompleteError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Grid
@@ -59,8 +60,8 @@ Ph = Annotated[float, Option(
     "pH that determines the protonation states of added hydrogens", low=-2, high=16, heading="structure and charges")]
 Pka = Annotated[str, Option(
     "source of the pKa values that determine protonation: model compounds (model), or a calculation for this structure "
-    "by PROPKA (propka)",
-    choices=("model", "propka"), heading="structure and charges")]
+    "by PROPKA (propka) or the Poisson-Boltzmann equation (pb)",
+    choices=partial(registry.available, "pka"), heading="structure and charges")]
 Assembly = Annotated[str, Option(
     "biological assembly to build, such as 1, by the operators in the structure file; entry.cif:1 uses those in "
     "another file", metavar="[FILE:]NAME", heading="structure and charges", role="assembly")]

@@ -54,6 +54,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
     "vmdpotential.plugins.probes.command:command": (
         "Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point", True),
+    "vmdpotential.plugins.titration.command:command": (
+        "Compute pKa values and titration curves of a protein by the Poisson-Boltzmann equation", True),
     "vmdpotential.plugins.web.command:command": (
         "Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*", True),
 }

@@ -8,12 +8,13 @@ hydrogens, which are placed (:mod:`~vmdpotential.preparation.hydrogens`) and, if
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.errors import InputError, TaskError, UsageError, listed_words
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
@@ -37,6 +38,10 @@ from vmdpotential.preparation.room import check_room
 
 __all__ = ["PreparedStructure", "Row", "prepare_structure"]
 
+#: Returns pKa values by residue index and group (:data:`~vmdpotential.preparation.states.MODEL_PKA`), for a structure,
+#: its draft and the user's charges of residues. Groups without a value have that of their model compound.
+PkaSource = Callable[[Structure, Draft, Sequence[ResidueCharges]], Mapping[tuple[int, str], float]]
+
 _HINT = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or leave them out when the structure "
          "is prepared ({leave_out})")
 
@@ -49,8 +54,9 @@ _SAME = 0.1
 _FARTHEST = 1e6
 
 def prepare_structure(
-    structure: StructureLike, *, ph: float = 7.0, pka: str = "model", force_field: str = "auto", water: str = "auto",
-    charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (), radii: str = "mbondi2",
+    structure: StructureLike, *, ph: float = 7.0, pka: str | PkaSource = "model", force_field: str = "auto",
+    water: str = "auto", charges: Sequence[ResidueCharges] = (), leave_out: Collection[str] = (),
+    radii: str = "mbondi2",
 ) -> PreparedStructure:
     """Return the structure with missing atoms, charges and radii added, and a report.
 
@@ -61,8 +67,9 @@ def prepare_structure(
         their protonation state needs.
     ph : float
         The pH, which determines protonation states.
-    pka : str
-        Origin of pKa values: ``model`` for those of model compounds, ``propka`` for those of PROPKA in this structure.
+    pka : str or callable
+        Origin of pKa values, by its registered name: ``model`` for those of model compounds, ``propka`` for those of
+        PROPKA in this structure, ``pb`` for those of the Poisson-Boltzmann equation; or such a function.
     force_field, water : str
         See :func:`~vmdpotential.molecule.charges.assign_charges`.
     charges : sequence of ResidueCharges
@@ -134,11 +141,8 @@ def prepare_structure(
     bonds = all_bonds(draft)
     check_room(draft, bonds)
     own = on_atoms(structure, draft, hydrogen & ~dropped)
-    values = {}
-    if pka == "propka":
-        from vmdpotential.preparation.propka import propka_values
-
-        values = propka_values(structure, draft)
+    source: PkaSource = registry.get("pka", pka) if isinstance(pka, str) else pka
+    values = source(structure, draft, charges)
     result = states.assign(draft, bonds, ph, values, hydrogen_counts(draft, own))
     assembly = assemble_structure(structure, draft, result, own)
     approximated = np.zeros(len(assembly.structure), bool)
@@ -152,7 +156,7 @@ def prepare_structure(
                                        stated=_stated(draft, result), otherwise=otherwise,
                                        written=structure.take(~dropped))
     whole = replace(whole, positions=orient_hydrogens(whole.positions, whole.known_charges, *free_rotors(assembly)))
-    values_of_radii, source = prepared_radii(whole, radii)
+    values_of_radii, radii_source = prepared_radii(whole, radii)
     assert whole.origins is not None
     whole = replace(
         whole, positions=_as_split(whole, structure, split), radii=values_of_radii, origins=order[whole.origins],
@@ -166,7 +170,8 @@ def prepare_structure(
             _which("atoms without an element", structure, unknown): int(unknown.sum()),
             **{f"atoms of {name}": len(rows) for name, rows in left_out.items()},
             f"atoms that mark a membrane ({_membrane(structure.positions[dummy])})": int(dummy.sum())}
-    return PreparedStructure(whole, report, rows, gaps, breaks, ph, pka, source,
+    return PreparedStructure(whole, report, rows, gaps, breaks, ph, pka if isinstance(pka, str) else "given",
+                             radii_source,
                              {name: n for name, n in left.items() if n})
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import io
 import logging
 import string
+from collections.abc import Sequence
 
 from vmdpotential.errors import TaskError, one_line, shorten_text
 from vmdpotential.extras import load_optional
 from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.preparation.components import AMINO_ACIDS
 from vmdpotential.preparation.draft import Draft
 
@@ -21,7 +23,8 @@ _LAST = 9999
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 
 
-def propka_values(structure: Structure, draft: Draft) -> dict[tuple[int, str], float]:
+def propka_values(structure: Structure, draft: Draft,
+                  charges: Sequence[ResidueCharges] = ()) -> dict[tuple[int, str], float]:
     """Return pKa values by residue index and group (ASP, GLU, HIS, CYS, TYR, LYS, ARG, N+, C-).
 
     Raises

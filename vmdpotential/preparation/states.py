@@ -7,14 +7,15 @@ other molecules, acids and bases are recognised by their bonds, and charged if t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE_BOND, SINGLE_BOND
-from vmdpotential.molecule.structure import Integers
+from vmdpotential.molecule.structure import Integers, Structure
+from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.preparation.components import AMINO_ACIDS, PLANAR_BONDS, Component
 from vmdpotential.preparation.contacts import CLEAR_DIFFERENCE, Contacts
 from vmdpotential.preparation.draft import Draft
@@ -53,6 +54,12 @@ def oxidized(component: Component | None) -> str:
     """Return the note on the net charge of a cluster of metals; empty for other residues."""
     _, state = METAL_CLUSTERS.get("" if component is None else component.name, (0, ""))
     return state and f"taken as oxidized, {state}; charges in a file of yours have priority"
+
+
+def model_values(structure: Structure, draft: Draft,
+                 charges: Sequence[ResidueCharges]) -> dict[tuple[int, str], float]:
+    """Return no pKa values, so that all groups have those of their model compounds."""
+    return {}
 
 
 @dataclass

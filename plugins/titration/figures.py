@@ -1,0 +1,68 @@
+"""Figure of titration curves, and of the net charge against the pH."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.figures import prepare
+from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.slices import CURVE_COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+_MM = 1 / 25.4
+
+#: Colours of groups; some that titrate far apart share one.
+_COLOURS = {"C-": 4, "ASP": 1, "GLU": 6, "HIS": 2, "N+": 5, "CYS": 4, "TYR": 3, "LYS": 0, "ARG": 0}
+
+
+def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str]) -> Axes:
+    """Draw titration curves into Axes, those of groups in their colours.
+
+    Parameters
+    ----------
+    ax : Axes
+    ph : (P,) float64
+    fractions : (P, S) float64
+        Fractions of sites that have their proton.
+    groups : sequence of str
+        Names of the sites' groups.
+    """
+    named: set[str] = set()
+    for n in sorted(range(len(groups)), key=lambda n: list(_COLOURS).index(groups[n])):
+        group = groups[n]
+        colour, style = CURVE_COLOURS[_COLOURS[group]], "--" if group in ("ARG", "TYR") else "-"
+        ax.plot(ph, fractions[:, n], style, color=colour, linewidth=0.8, label="" if group in named else group)
+        named.add(group)
+    ax.set(xlabel="pH", ylabel="Protonated", xlim=(ph[0], ph[-1]), ylim=(-0.02, 1.02))
+    return ax
+
+
+def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_charge: Floats,
+                     marked: float | None) -> Figure:
+    """Return a figure of titration curves, and below them the net charge; `marked` is a pH to be marked."""
+    prepare()
+    from matplotlib.figure import Figure
+
+    with figure_style():
+        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, 110 * _MM), layout="constrained")
+        above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
+        draw_curves(above, ph, fractions, groups)
+        above.set_xlabel("")
+        below.plot(ph, net_charge, color="black")
+        below.axhline(0, color="#808080", linewidth=0.4, zorder=0)
+        for ax in (above, below):
+            if marked is not None:
+                ax.axvline(marked, color="#808080", linewidth=0.6, linestyle=":")
+        below.set(xlabel="pH", ylabel="Net charge (e)")
+        figure.legend(loc="outside upper center", ncols=5, frameon=False)
+        figure.align_ylabels()
+    return figure

@@ -1,0 +1,245 @@
+"""Sites that bind a proton: the charges of their states, and the atoms of their model compounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.errors import InputError
+from vmdpotential.molecule.atomnames import AMINO_ACIDS, family
+from vmdpotential.molecule.selection import is_water
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
+from vmdpotential.molecule.user_charges import ResidueCharges
+from vmdpotential.preparation.draft import Draft
+from vmdpotential.preparation.prepare import PreparedStructure, prepare_structure
+from vmdpotential.preparation.states import MODEL_PKA
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Groups that lose their charge with a proton; the others have it without.
+BASES = ("HIS", "LYS", "ARG", "N+")
+
+#: How much less stable neutral histidine with the proton on ND1 is in water than with it on NE2, in units of pKa (M.
+#: Tanokura, Biochim. Biophys. Acta 742 (1983) 576: microscopic values of 6.53 and 6.92).
+DELTA_TAUTOMER = 0.39
+
+#: The state that a residue's row states if it is a site, and names of one of its hydrogens that a site has.
+_STATES = {"ASP": "ASP", "GLU": "GLU", "HIP": "HIS", "CYS": "CYS", "TYR": "TYR", "LYS": "LYS", "ARG": "ARG",
+           "N-terminus": "N+", "C-terminus": "C-"}
+
+#: By group, the heavy atoms that share the change of the charge if no template has the other state, and the hydrogens
+#: or acids' oxygens that are alike in water.
+_HOLDERS = {"ASP": ("OD1", "OD2"), "GLU": ("OE1", "OE2"), "C-": ("O", "OXT"), "CYS": ("SG",), "TYR": ("OH",),
+            "LYS": ("NZ",), "ARG": ("NH1", "NH2"), "N+": ("N",)}
+
+#: By group, the atoms that the template of the other state has in addition, or lacks.
+_ADDED = {"ASP": "HD2", "GLU": "HE2", "C-": "HXT"}
+_LACKING = {"CYS": ("HG",), "LYS": ("HZ1", "HZ2", "HZ3"), "N+": ("H1", "H2", "H3")}
+
+#: Longest peptide bond, A.
+PEPTIDE_BOND = 1.7
+
+
+class SiteState(NamedTuple):
+    """A state of a site: protons more than in its first state, energy in water beyond that of these, and charges."""
+
+    #: Name of the state in Amber.
+    name: str
+    protons: int
+    #: Energy at pH 0 relative to the first state in the model compound, in units of pKa.
+    energy: float
+    #: (A,) float64, e: the charges of the atoms of the site's residue less those of its first state.
+    charges: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TitrationSite:
+    """A site, whose first state is neutral.
+
+    Parameters
+    ----------
+    label : str
+        Name and number of the residue, with ``N+`` or ``C-`` for an end of a chain, and the chain.
+    group : str
+        Group by which model values are known: ``ASP``, ``N+`` ...
+    model_pka : float
+        The pKa of the model compound in water.
+    residue : int
+        Index of the residue.
+    atoms : (A,) int64
+        Atoms of the residue.
+    states : sequence of SiteState
+        All but the first one, which has the charges of :attr:`TitratedStructure.neutral`.
+    model : (M,) int64
+        Atoms of the model compound: the residue, and the peptide groups next to it.
+    """
+
+    label: str
+    group: str
+    model_pka: float
+    residue: int
+    atoms: Integers
+    states: tuple[SiteState, ...]
+    model: Integers
+
+    @property
+    def is_base(self) -> bool:
+        """Whether the site is neutral without its proton."""
+        return self.group in BASES
+
+
+@dataclass(frozen=True, eq=False)
+class TitratedStructure:
+    """A completed structure with all hydrogens that its sites' states need.
+
+    Parameters
+    ----------
+    structure : Structure
+        With the charges and radii of the file's or the force field's.
+    sites : sequence of TitrationSite
+    neutral : (N,) float64, e
+        Charges with each site in its first state.
+    prepared : PreparedStructure
+        What was added.
+    """
+
+    structure: Structure
+    sites: tuple[TitrationSite, ...]
+    neutral: Floats
+    prepared: PreparedStructure
+
+
+def titrated_structure(structure: Structure, *, force_field: str = "auto", radii: str = "mbondi2",
+                       charges: Sequence[ResidueCharges] = (),
+                       model_pka: dict[str, float] | None = None) -> TitratedStructure:
+    """Return a structure without its waters, with the hydrogens that its sites need, and the sites.
+
+    The hydrogens of amino acids are placed anew, and names that stand for a protonation state are not followed.
+
+    Raises
+    ------
+    InputError
+        For a structure without sites.
+    TaskError
+        When the structure cannot be completed.
+    """
+    families = np.array([family(str(name)) for name in structure.residue_names])
+    amino = np.isin(families, AMINO_ACIDS)
+    hydrogen = np.isin(structure.elements, ["H", "D"]) if structure.elements is not None else np.zeros(len(amino), bool)
+    bare = replace(structure, residue_names=np.where(amino, families, structure.residue_names).astype(np.str_))
+    bare = bare.part(~(amino & hydrogen) & ~is_water(structure))
+    prepared = prepare_structure(bare, pka=_with_hydrogens, radii=radii, charges=charges,
+                                 force_field="charmm36" if force_field == "auto" else force_field)
+    whole = prepared.structure
+    field = prepared.charges.source if prepared.charges.source in FORCE_FIELDS else FORCE_FIELDS[0]
+    neutral, sites = whole.known_charges.copy(), []
+    values = MODEL_PKA | (model_pka or {})
+    for n, row in enumerate(prepared.rows):
+        for word in row.state.split("+"):
+            group = _STATES.get(word)
+            atoms = np.arange(whole.residue_starts[n], whole.residue_starts[n + 1])
+            found = None if group is None else _states(whole, atoms, group, field, values[group])
+            if group is None or found is None:
+                continue
+            end = f" {group}" if group in ("N+", "C-") else ""
+            label = f"{row.residue}{row.number}{end} {row.chain}".rstrip()
+            changes, states = found
+            neutral[atoms] += changes
+            sites.append(TitrationSite(label, group, values[group], n, atoms, states, _model(whole, n)))
+    if not sites:
+        raise InputError(f"{structure.where}: has no amino acid that binds or releases a proton",
+                         "give a structure of a protein")
+    return TitratedStructure(whole, tuple(sites), neutral, prepared)
+
+
+def _with_hydrogens(structure: Structure, draft: Draft,
+                    charges: Sequence[ResidueCharges]) -> dict[tuple[int, str], float]:
+    """Return pKa values with which acids are charged, and all other sites have their proton."""
+    return {(n, group): -99.0 if group in _ADDED else 99.0
+            for n in range(len(draft.residues)) for group in MODEL_PKA}
+
+
+def _states(whole: Structure, atoms: Integers, group: str, field: str,
+            pka: float) -> tuple[Floats, tuple[SiteState, ...]] | None:
+    """Return the charges of a site's neutral state less the structure's, and its other states; None for no site."""
+    names, own = whole.atom_names[atoms].tolist(), whole.known_charges[atoms]
+    if not {*_HOLDERS.get(group, ())} <= set(names) or (group == "CYS" and "HG" not in names):
+        return None
+    name = family(str(whole.residue_names[atoms[0]]))
+    if group == "HIS":
+        epsilon, delta = (_matched(field, name, names, own, lacking=(hydrogen,)) for hydrogen in ("HD1", "HE2"))
+        if epsilon is None or delta is None:
+            return None
+        # of the macroscopic value, which the pKa of the model compound is
+        energy = -pka - float(np.log10(1 + 10**-DELTA_TAUTOMER))
+        return epsilon - own, (SiteState("HIP", 1, energy, own - epsilon),
+                               SiteState("HID", 0, DELTA_TAUTOMER, delta - epsilon))
+    other = _other_state(field, name, names, own, group)
+    if group in _ADDED:
+        return other - own, (SiteState("charged", -1, pka, own - other),)
+    if group in BASES:
+        return other - own, (SiteState("charged", 1, -pka, own - other),)
+    return np.zeros(len(atoms)), (SiteState("charged", -1, pka, other - own),)
+
+
+def _other_state(field: str, name: str, names: list[str], own: Floats, group: str) -> Floats:
+    """Return the charges (A,) of the state with one proton more, of an acid's charged form, or one less."""
+    change = 1.0 if group in _ADDED else -1.0
+    holders = [names.index(atom) for atom in _HOLDERS[group]]
+    alike: list[int] = []
+    result: Floats | None
+    if group in _ADDED:
+        result = _matched(field, name, names, own, added=_ADDED[group])
+        alike = holders  # the proton's charge is on both oxygens, which are alike in water
+    elif group in _LACKING:
+        alike = [names.index(atom) for atom in _LACKING[group] if atom in names]
+        result = _matched(field, name, names, own, lacking=tuple(names[atom] for atom in alike[-1:]))
+    else:
+        result = None
+    if result is None:
+        result = own.copy()
+        result[holders] += change / len(holders)
+        return result
+    result[alike] = result[alike].mean()
+    return result
+
+
+def _matched(field: str, name: str, names: list[str], own: Floats, added: str = "",
+             lacking: tuple[str, ...] = ()) -> Floats | None:
+    """Return the charges (A,) of a template with an atom more, whose charge the atoms of `added` share, or less.
+
+    The template is used only if it changes the net charge by one proton's.
+    """
+    present = [n for n, atom in enumerate(names) if atom not in lacking]
+    match = template_library(field).match(name, [names[n] for n in present] + ([added] if added else []))
+    if not isinstance(match, TemplateMatch):
+        return None
+    result = np.zeros(len(names))
+    result[present] = match.charges[: len(present)]
+    if added:
+        result[[names.index(atom) for atom in _HOLDERS[next(g for g, a in _ADDED.items() if a == added)]]] += (
+            match.charges[-1] / 2)
+    change = result.sum() - own.sum()
+    return result if abs(abs(change) - 1) < 1e-3 else None
+
+
+def _model(whole: Structure, residue: int) -> Integers:
+    """Return the atoms of a residue and of the peptide groups next to it."""
+    starts = whole.residue_starts
+    rows = np.arange(starts[residue], starts[residue + 1])
+    chosen = [rows]
+    for near, own, other, group in ((residue - 1, "N", "C", ("C", "O")),
+                                    (residue + 1, "C", "N", ("N", "H", "CA", "HA"))):
+        if not 0 <= near < len(starts) - 1:
+            continue
+        others = np.arange(starts[near], starts[near + 1])
+        a, b = rows[whole.atom_names[rows] == own], others[whole.atom_names[others] == other]
+        if len(a) and len(b) and np.linalg.norm(whole.positions[a[0]] - whole.positions[b[0]]) < PEPTIDE_BOND:
+            chosen.append(others[np.isin(whole.atom_names[others], group)])
+    return np.sort(np.concatenate(chosen))
