@@ -108,7 +108,7 @@ def complementarity(
     charges: str | Path | Sequence[str | Path] | Sequence[float] | NDArray[Any] = ...,
     prepare: Literal['auto', 'never'] = ...,
     ph: float = ...,
-    pka: Literal['model', 'propka'] = ...,
+    pka: str = ...,
     spacing: float = ...,
     probe: float = ...,
     mesh_spacing: float = ...,
