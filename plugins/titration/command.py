@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.options import Force, Source
 from vmdpotential.errors import UsageError, count_of
-from vmdpotential.figures.page import check_figure_format, render_figure
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine
@@ -37,29 +37,68 @@ LOWEST, HIGHEST, MOST = -2.0, 16.0, 1000
 DRAWN = (PH >= 0) & (PH <= 14)
 
 
-def titrate(
-    source: Annotated[Source, WithoutFields("topology", "cell", "index", "prepare", "ph", "pka")],
+@dataclass(frozen=True, kw_only=True)
+class TitrationOptions:
+    """The pH of the curves, the solvent and the lattice."""
+
     ph: Annotated[str, Option(
-        "pH of the curves: one value, or begin:end:step", metavar="PH|B:E:S", front=True)] = "0:14:0.5",
+        "pH of the curves: one value, or begin:end:step", metavar="PH|B:E:S", front=True)] = "0:14:0.5"
     inside: Annotated[float, Option(
         "relative permittivity of the protein; 20 stands for its relaxation, which one rigid structure does not have, "
-        "and 4 to 8 for less of it", low=1, high=WATER_PERMITTIVITY, front=True, heading="medium")] = 20.0,
+        "and 4 to 8 for less of it", low=1, high=WATER_PERMITTIVITY, front=True)] = 20.0
     salt: Annotated[float, Option(
-        "concentration of a 1:1 salt", unit="M", low=0, high=MAX_SALT, front=True, heading="medium")] = 0.1,
+        "concentration of a 1:1 salt", unit="M", low=0, high=MAX_SALT, front=True)] = 0.1
     temperature: Annotated[float, Option("temperature", unit="K", low=200, high=500,
-                                         heading="medium")] = DEFAULT_TEMPERATURE,
+                                         heading="medium")] = DEFAULT_TEMPERATURE
     spacing: Annotated[float, Option("distance between the nodes of the lattice", unit="A", low=0.2, high=2,
-                                     heading="grid")] = 1.0,
-    radii: Annotated[str, Option("set of atomic radii", choices=RADII_SETS, heading="medium")] = "mbondi2",
-    engine: Engine = "auto",
+                                     heading="grid")] = 1.0
+    radii: Annotated[str, Option("set of atomic radii", choices=RADII_SETS, heading="medium")] = "mbondi2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TitrationOutput:
+    """Files of the sites, of the curves, and of a figure."""
+
     output: Annotated[Path | None, Option(
-        "CSV file of the sites; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None,
+        "CSV file of the sites; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None
     curves: Annotated[Path | None, Option(
         "CSV file of the curves, the net charge and the dipole moment against the pH", viewer=False, written=True,
-        suffix=".csv")] = None,
+        suffix=".csv", heading="output")] = None
     figure: Annotated[Path | None, Option(
-        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None,
-    force: Force = False,
+        "figure of the curves: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
+    force: Force = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """Files to write."""
+        return [path for path in (self.output, self.curves, self.figure) if path is not None]
+
+    def check(self) -> None:
+        """Raise an error for a figure of an unknown format, and for files that exist or cannot be written."""
+        from vmdpotential.figures.page import check_figure_format
+
+        if self.figure is not None:
+            check_figure_format(self.figure)
+        files.check(self.paths, self.force)
+
+    def write(self, result: TitrationResult, title: str) -> None:
+        """Write all files or none."""
+        from vmdpotential.figures.page import render_figure
+
+        tables = {self.output: result.table, self.curves: result.curve_table}
+        with files.writing_files(self.paths, self.force) as places:
+            for path, place in zip(self.paths, places, strict=True):
+                if path == self.figure:
+                    place.write_bytes(render_figure(result.draw(), path, title=title))
+                else:
+                    put_table(tables[path](), place)
+
+
+def titrate(
+    source: Annotated[Source, WithoutFields("topology", "cell", "index", "prepare", "ph", "pka")],
+    options: TitrationOptions = TitrationOptions(),
+    engine: Engine = "auto",
+    outputs: TitrationOutput = TitrationOutput(),
 ) -> TitrationResult:
     """Compute pKa values and titration curves of a protein by the Poisson-Boltzmann equation.
 
@@ -78,27 +117,18 @@ def titrate(
     BackendError
         When biotite or hydride is not installed.
     """
-    paths = [path for path in (output, curves, figure) if path is not None]
-    if figure is not None:
-        check_figure_format(figure)
-    files.check(paths, force)
-    values = ph_values(ph)
+    outputs.check()
+    values = ph_values(options.ph)
     structure = source.read()
-    solvent = Solvent(inside, WATER_PERMITTIVITY, salt, temperature, spacing)
+    solvent = Solvent(options.inside, WATER_PERMITTIVITY, options.salt, options.temperature, options.spacing)
     with progress.clock() as clock:
-        found = titration_of(structure, solvent, force_field=source.force_field, radii=radii,
+        found = titration_of(structure, solvent, force_field=source.force_field, radii=options.radii,
                              charges=residue_charges(source.charges), engine=engine)
         populations = found.populations(values)
         assert len(found.pka)  # computed here, within the reported time
-    result = TitrationResult(titration=found, ph=values, populations=populations, seconds=clock.seconds, files=paths,
-                             draws=figure is not None or output is None)
-    tables = {output: result.table, curves: result.curve_table}
-    with files.writing_files(paths, force) as places:
-        for path, place in zip(paths, places, strict=True):
-            if path == figure:
-                place.write_bytes(render_figure(result.draw(), path, title=structure.where))
-            else:
-                put_table(tables[path](), place)
+    result = TitrationResult(titration=found, ph=values, populations=populations, seconds=clock.seconds,
+                             files=outputs.paths, draws=outputs.figure is not None or outputs.output is None)
+    outputs.write(result, structure.where)
     return result
 
 

@@ -16,7 +16,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
 from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.preparation.draft import Draft
-from vmdpotential.preparation.prepare import PreparedStructure, prepare_structure
+from vmdpotential.preparation.report import PreparedStructure
 from vmdpotential.preparation.states import MODEL_PKA
 
 Floats = NDArray[np.float64]
@@ -129,6 +129,8 @@ def titrated_structure(structure: Structure, *, force_field: str = "auto", radii
     TaskError
         When the structure cannot be completed.
     """
+    from vmdpotential.preparation.prepare import prepare_structure
+
     families = np.array([family(str(name)) for name in structure.residue_names])
     amino = np.isin(families, AMINO_ACIDS)
     hydrogen = np.isin(structure.elements, ["H", "D"]) if structure.elements is not None else np.zeros(len(amino), bool)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from vmdpotential.engines import Engine
 from vmdpotential.kernels.launch import KernelFile
@@ -141,6 +140,8 @@ class SiteEnsemble:
 
     def _clusters(self, free: Integers) -> list[Integers]:
         """Return the clusters of free sites that are coupled."""
+        from scipy.sparse.csgraph import connected_components
+
         if not len(free):
             return []
         coupled = np.zeros((self.count, self.count), bool)
