@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import Engine, PotentialSum
-from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, check_memory
+from vmdpotential.sums.inputs import charges_and_positions
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Floats

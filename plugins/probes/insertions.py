@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Prepared, cell_stretch, get_engine
+from vmdpotential.engines import Prepared, get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
@@ -32,7 +32,7 @@ from vmdpotential.frames.sums import FrameSum, named_arrays
 from vmdpotential.frames.task import MergedSums, TaskPlan
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
-from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch, same_cell
 from vmdpotential.molecule.structure import Structure
 
 from .energies import ProbeSum

@@ -23,9 +23,7 @@ from vmdpotential.continuum.solution import (
 )
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, SolverRequest
 from vmdpotential.continuum.stated_errors import ReactionErrors
-from vmdpotential.engines import MULTIGRID_BYTES as BYTES
 from vmdpotential.engines import SOFT_CORE, Engine, get_engine
-from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult, SolvationTerms
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
@@ -34,9 +32,15 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.sums import ChargeStatistics, Estimate, Plan, Refusal, result_bytes
 from vmdpotential.sums.accuracy import Errors
+from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]
+
+#: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
+#: direction and cycle of multigrid with its coarse levels; the ions' term, the solution and the potential of
+#: the charges; and the coarse lattice.
+BYTES = 66
 
 #: Bytes per atom: its neighbours and the arcs of its surface.
 ATOM_BYTES = 2000

@@ -8,7 +8,7 @@ Potentials are sums of ``q V(r)`` in e/A, without the Coulomb constant; fields a
 e/A^2. An atom closer than 0.01 A to a point contributes the potential at a distance of 0.01 A, and no field.
 
 The precision selects the types of terms and sums, and thereby the relative rms error where charges cancel as in
-water (:data:`vmdpotential.engines.accuracy.ROUNDING_ERRORS`):
+water (:data:`vmdpotential.sums.ROUNDING_ERRORS`):
 
 ``single``
     terms in float32; sums in float32, which a GPU adds to float64 totals after every 128 terms;
@@ -39,7 +39,7 @@ from vmdpotential.engines.costs import CPU_COSTS, Costs
 from vmdpotential.errors import BackendError, TaskError, UsageError, in_words
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
-from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.cell import Cell, cell_stretch
 
 if TYPE_CHECKING:
     from vmdpotential.engines.result import Result, RunningMean
@@ -52,24 +52,8 @@ Floats = NDArray[np.float64]
 #: Floating-point precisions of the sums, described in this module's docstring.
 PRECISIONS = ("single", "compensated", "double")
 
-#: Largest shear, as a fraction of the cell's lengths, at which a cell still counts as having the same shape.
-SHEAR = 1e-4
-
 #: Closest distance, A: an atom nearer to a point contributes the potential at this distance, and no field.
 SOFT_CORE = 0.01
-
-
-#: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
-#: direction and cycle of multigrid with its coarse levels; the ions' term, the solution and the potential of
-#: the charges; and the coarse lattice.
-MULTIGRID_BYTES = 66
-
-
-def cell_stretch(cell: Cell, other: Cell) -> Floats | None:
-    """Return the ratios (3,) of another cell's lengths to this one's along x, y and z; None if the shapes differ."""
-    change = np.linalg.inv(cell.vectors) @ other.vectors
-    along = np.diagonal(change)
-    return None if abs(change - np.diag(along)).max() > SHEAR or along.min() <= 0 else along
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import cell_stretch, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import FRAMES_LABEL, MIN_BLOCK_FRAMES, piece_size
 from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
@@ -34,7 +34,7 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell, re
 from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import in_medium, medium_of_sum
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import warn_unused
 from vmdpotential.sums import Plan, PotentialMethod, Request

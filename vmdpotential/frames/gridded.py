@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines import cell_stretch
 from vmdpotential.execution.blocks import FRAMES_LABEL
 from vmdpotential.frames.statistics import Moments
 from vmdpotential.frames.task import FrameTask
@@ -22,7 +21,7 @@ from vmdpotential.frames.whole import FrameAlignment
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import build_lattice, choose_cell
-from vmdpotential.molecule.cell import SAME_CELL, Cell
+from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch
 from vmdpotential.molecule.structure import Structure
 
 Floats = NDArray[np.float64]

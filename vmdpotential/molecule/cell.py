@@ -21,6 +21,9 @@ LONGEST = 1e9
 #: Relative difference between equal cells that files cause by rounding.
 SAME_CELL = 1e-5
 
+#: Largest shear, as a fraction of the cell's lengths, at which a cell still counts as having the same shape.
+SHEAR = 1e-4
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -254,6 +257,13 @@ class Cell:
         if not images:
             return np.zeros((0, 3)), np.zeros(0, np.int64)
         return np.concatenate(images), np.concatenate(index)
+
+
+def cell_stretch(cell: Cell, other: Cell) -> NDArray[np.float64] | None:
+    """Return the ratios (3,) of another cell's lengths to this one's along x, y and z; None if the shapes differ."""
+    change = np.linalg.inv(cell.vectors) @ other.vectors
+    along = np.diagonal(change)
+    return None if abs(change - np.diag(along)).max() > SHEAR or along.min() <= 0 else along
 
 
 def same_cell(cell: Cell | None, other: Cell | None, within: float = 0.0) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, cells
+from vmdpotential.engines import Engine
 from vmdpotential.errors import UsageError
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import cells
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -30,7 +30,6 @@ from vmdpotential.engines import (
     check_precision,
     get_engine,
 )
-from vmdpotential.engines.accuracy import ROUNDING_ERRORS
 from vmdpotential.engines.result import MeanOfResults, Result, RunningMean
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice, Points
@@ -194,6 +193,10 @@ class Refusal:
             return UsageError("method", self.reason, self.hint, value=method)
         return self.error(f"the method {method}: {self.reason}", self.hint)
 
+
+#: Largest relative rms error of a sum of pairs against float64, by precision (see :mod:`vmdpotential.engines`). Maps
+#: are float32 in every precision.
+ROUNDING_ERRORS = {"single": 1e-5, "compensated": 2e-6, "double": 2e-7}
 
 #: Refusals of targets that a method does not declare.
 _REFUSED_TARGETS = {"grid": Refusal("cannot compute maps", "use another {method}"),

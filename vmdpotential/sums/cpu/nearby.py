@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE, cells
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
@@ -14,6 +14,7 @@ from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import launch_kernel
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import cells
 from vmdpotential.sums.cpu.points import KERNELS, columns
 
 Floats = NDArray[np.float64]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum, Prepared
-from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, Maps, RunningMean, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cpu import mesh, tiles
+from vmdpotential.sums.inputs import charges_and_positions, in_box
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, cells
-from vmdpotential.engines.inputs import charges_near
+from vmdpotential.engines import SOFT_CORE
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound, Scaled
@@ -17,6 +16,8 @@ from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import cells
+from vmdpotential.sums.inputs import charges_near
 
 Floats = NDArray[np.float64]
 

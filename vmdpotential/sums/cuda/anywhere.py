@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device
-from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
@@ -19,6 +18,7 @@ from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cuda import KERNEL_FOLDER, maps
 from vmdpotential.sums.cuda.mesh import MeshSum
 from vmdpotential.sums.cuda.points import PairsAtPoints
+from vmdpotential.sums.inputs import charges_and_positions, in_box
 
 Floats = NDArray[np.float64]
 

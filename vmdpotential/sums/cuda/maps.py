@@ -20,12 +20,12 @@ from vmdpotential import memory, progress
 from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Scaled
 from vmdpotential.sums.cuda import KERNEL_FOLDER, cells
+from vmdpotential.sums.inputs import charges_and_positions, in_box
 
 Floats = NDArray[np.float64]
 

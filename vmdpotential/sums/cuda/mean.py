@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.engines.inputs import charges_and_positions, in_box
 from vmdpotential.engines.result import HostResult, MeanOfResults, Result, check_frames
 from vmdpotential.sums.cuda import maps
 from vmdpotential.sums.cuda import result as results
+from vmdpotential.sums.inputs import charges_and_positions, in_box
 
 if TYPE_CHECKING:
     from vmdpotential.sums.cuda.mesh import MeshSum

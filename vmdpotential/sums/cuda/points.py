@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import device, radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.cuda import KERNEL_FOLDER
+from vmdpotential.sums.inputs import charges_and_positions
 
 Floats = NDArray[np.float64]
 

@@ -1,8 +1,8 @@
 """Direct summation over all atoms at every point of the target, which defines the open potential.
 
 The time is proportional to the number of atoms times that of points. Its only error is rounding
-(:mod:`vmdpotential.engines.accuracy`). At points, an interaction that ends or decays is summed over the pairs within
-its range, with all periodic images.
+(:data:`vmdpotential.sums.ROUNDING_ERRORS`). At points, an interaction that ends or decays is summed over the pairs
+within its range, with all periodic images.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.engines import Engine, PotentialSum, Prepared, get_engine
 from vmdpotential.engines.costs import Costs
-from vmdpotential.engines.inputs import charges_and_positions
 from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
@@ -28,6 +27,7 @@ from vmdpotential.splitting.coulomb import Splitting
 from vmdpotential.splitting.long_range import LongRange, LongRangeSplit, long_range
 from vmdpotential.sums import Estimate, Method, Plan, Request, result_bytes
 from vmdpotential.sums.ewald.waves import structure_factors
+from vmdpotential.sums.inputs import charges_and_positions
 
 Floats = NDArray[np.float64]
 

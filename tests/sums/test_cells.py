@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from vmdpotential import memory
-from vmdpotential.engines import cells
 from vmdpotential.errors import MemoryPlanError
+from vmdpotential.sums import cells
 
 
 @pytest.mark.parametrize(("count", "size", "cutoff", "parts"), [(1, 0, 5, 3), (500, 30, 7, 2), (4000, 200, 3, 3)])
