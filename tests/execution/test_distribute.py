@@ -3,8 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -289,13 +287,10 @@ def test_only_errors_of_a_workers_machine_are_worth_another_worker(address, tmp_
     assert (tmp_path / "flag").read_text() == count * "x"
 
 
-@pytest.mark.parametrize("files", [{}, {"CA_FILE": "none.pem", "CLIENT__CERT": "none.pem", "CLIENT__KEY": "none.pem"}])
+@pytest.mark.parametrize("files", [{}, {"ca-file": "none.pem", "client.cert": "none.pem", "client.key": "none.pem"}])
 def test_tls_without_certificates_names_what_dask_reads(files):
+    dask = pytest.importorskip("dask", reason="needs Dask")
     pytest.importorskip("distributed", reason="needs Dask")
-    names = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": path for name, path in files.items()}
-    program = ("from vmdpotential.execution.cluster import cluster_pool\n"
-               "from vmdpotential.errors import BackendError\n"
-               "try:\n    cluster_pool('tls://127.0.0.1:9', None).__enter__()\n"
-               "except BackendError as error:\n    print(error)")
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | names)
-    assert "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in run.stdout, run.stderr
+    read = {f"distributed.comm.tls.{name}": path for name, path in files.items()}
+    with dask.config.set(read), pytest.raises(BackendError, match="DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT"):
+        cluster.cluster_pool("tls://127.0.0.1:9", None).__enter__()
