@@ -24,6 +24,7 @@ from vmdpotential.molecule.selection import Selection
 from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
+from vmdpotential.plugins.patches.command import PatchesOverFrames
 from vmdpotential.plugins.titration.command import TitrationResult
 from vmdpotential.results import Result
 
@@ -313,6 +314,45 @@ def orbital(
     atoms: str | Path | None = ...,
     force: bool = ...,
 ) -> OrbitalMap: ...
+def patches(
+    structure: Any,
+    trajectory: Any = ...,
+    *,
+    topology: str | Path | None = ...,
+    cell: str | Path | Cell | Sequence[float] | NDArray[Any] | None = ...,
+    index: str | Path | None = ...,
+    assembly: str = ...,
+    expand: Literal['no', 'cell'] = ...,
+    force_field: Literal['auto', 'charmm36', 'amber14'] = ...,
+    water: Literal['auto', 'tip3p', 'spc', 'spce', 'opc3', 'tip4p', 'tip4pew', 'tip4p2005', 'tip4pfb', 'opc'] = ...,
+    charges: str | Path | Sequence[str | Path] | Sequence[float] | NDArray[Any] = ...,
+    prepare: Literal['auto', 'never'] = ...,
+    ph: float = ...,
+    pka: str = ...,
+    frames: str | int | slice | range | None = ...,
+    length_unit: Literal['angstrom', 'nm', 'bohr'] | None = ...,
+    threshold: float = ...,
+    least: float = ...,
+    within: float = ...,
+    atoms: Selection | Sequence[int] = ...,
+    spacing: float = ...,
+    mesh_spacing: float = ...,
+    temperature: float = ...,
+    dielectric: float | None = ...,
+    set: str | Mapping[str, Any] | None = ...,
+    radii: Literal['auto', 'bondi', 'mbondi2', 'parse'] = ...,
+    engine: str = ...,
+    resume: bool = ...,
+    workers: int = ...,
+    scheduler: str = ...,
+    partial: bool = ...,
+    output: str | Path | None = ...,
+    figure: str | Path | None = ...,
+    force: bool = ...,
+    dielectric_constant: float | None = ...,
+    interaction_params: str | Mapping[str, Any] | None = ...,
+    parameters: str | Mapping[str, Any] | None = ...,
+) -> PatchesOverFrames: ...
 def prepare(
     structure: Any,
     *,

@@ -35,7 +35,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
-            "plugins.orbitals", "plugins.probes", "plugins.titration")
+            "plugins.orbitals", "plugins.patches", "plugins.probes", "plugins.titration")
 MODULES = ("engines", "engines.result", "errors", "interactions", "interactions.tracing", "io", "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
            "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
@@ -81,6 +81,10 @@ TASKS = {
         "How opposite the potentials of two molecules are on the faces by which they touch.", "complementarity",
         "complementarity", "faces_of_a_dimer", "plugins/complementarity",
         "structure: Are two molecules complementary?"),
+    "Patches": Task(
+        "Charged patches of the surface over frames, and how often residues are in them.", "patches", "patches", "",
+        "plugins/patches", "trajectories: Which residues are in charged patches?", (
+            "patches system.prmtop trajectory.xtc --atoms protein --threshold 1 -o patches.csv",)),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
         "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber",

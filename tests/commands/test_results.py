@@ -150,6 +150,7 @@ CASES = {
     "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
                 "-o", "surface.csv"],
     "complementarity": ["complementarity", *PEPTIDE, "--between", "(ACE)", "(ALA)", "--spacing", "1.5"],
+    "patches": ["patches", *PEPTIDE, "--spacing", "1.5", "--mesh-spacing", "0.8", "--threshold", "0.1", "--least", "1"],
     "slice": ["slice", "map.npz", "-o", "slice.png", "--dpi", "50"],
     "devices": ["devices"],
     "verify": ["verify", "--engine", "cpu", "--method", "direct"],
@@ -195,7 +196,7 @@ def folder(tmp_path_factory):
 #: Commands whose results have a figure.
 DRAWN = ("map", "energy-frames", "energy-in-solvent", "rdf", "field", "field-bonds", "profile", "profile-map",
          "average", "compare", "density", "probe", "probe-ligand", "orbital", "slice",
-         "complementarity", "titrate")
+         "complementarity", "patches", "titrate")
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ PARSED = ("install", "live", "completion", "verify", "benchmark", "devices --cle
 
 #: Those that take more than half a second.
 SLOW = ("average", "field", "energy", "probe", "batch", "surface", "view",
-        "prepare", "complementarity", "slice", "orbital", "map protein", "compare", "ionize", "titrate")
+        "prepare", "complementarity", "patches", "slice", "orbital", "map protein", "compare", "ionize", "titrate")
 
 
 def parsed(line):

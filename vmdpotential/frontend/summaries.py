@@ -52,6 +52,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.orbitals.command:command": (
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
+    "vmdpotential.plugins.patches.command:command": (
+        "Find charged patches of a surface in every frame, and how often each residue is in them", True),
     "vmdpotential.plugins.probes.command:command": (
         "Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point", True),
     "vmdpotential.plugins.titration.command:command": (
