@@ -18,7 +18,7 @@ from vmdpotential.interactions.pairs import CHARGES_RULE, LORENTZ_BERTHELOT, Pai
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.pairs import all_pairs, clusters, in_range
 from vmdpotential.pairs.distances import count_distances
-from vmdpotential.pairs.in_range import Atoms, PairList
+from vmdpotential.pairs.in_range import Atoms, PairList, PairsInRange
 from vmdpotential.plugins.historical import buckingham, nbody
 from vmdpotential.plugins.historical.lists import ListedPairs
 from vmdpotential.plugins.historical.polynomial import ewald_polynomial
@@ -67,6 +67,18 @@ def test_pairs_of_two_sets_in_range_on_the_host(gpu, monkeypatch):
     prepared = ListedPairs(CUDA, FIELD, TRICLINIC, energy=True)
     check(prepared.run(atoms, others), reference(FIELD, atoms, TRICLINIC, others))
     assert not prepared.run(atoms, Atoms(np.zeros((0, 3)))).forces.any()
+
+
+def test_few_atoms_of_a_large_cell_on_the_host(gpu):
+    """They are not wrapped, so that their clusters stay whole across its faces."""
+    cell = Cell.from_parameters(31, 33, 35, 80, 70, 100)
+    atoms = some_atoms()
+    atoms = replace(atoms, positions=atoms.positions - 5 + 3 * cell.vectors[1])
+    others = some_atoms(60, seed=3)
+    others = replace(others, positions=others.positions + np.array([-5.0, -4.0, 6.0]), exclusions=None)
+    prepared = PairsInRange(CUDA, FIELD, cell)
+    check(prepared.run(atoms), reference(FIELD, atoms, cell), tolerance=1e-12)
+    check(prepared.run(atoms, others), reference(FIELD, atoms, cell, others), tolerance=1e-12)
 
 
 @pytest.mark.parametrize("cell", [None, TRICLINIC])

@@ -223,6 +223,26 @@ def test_threads_give_the_same(monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_list_that_does_not_fit_is_made_again(monkeypatch):
+    cell = CELLS["triclinic"]
+    sample = atoms(400, cell)
+    monkeypatch.setattr("vmdpotential.pairs.clusters.LEAST", 10**6)
+    monkeypatch.setattr("vmdpotential.pairs.clusters.ROOM", 0.0)
+    pairs = PairsInRange(ENGINE, WATER, cell).search(sample)
+    assert pairs.listed.limits[0] > 64 + 1
+    assert errors(pairs.run(), reference(WATER, sample, cell)) < ERRORS["double"]
+
+
+def test_atoms_of_one_part_of_a_large_cell():
+    """And some far away from them, in columns and bins that are mostly empty."""
+    cell = Cell.from_parameters(150, 160, 170, 75, 65, 100)
+    near = atoms(200)
+    positions = near.positions.copy()
+    positions[150:] += 0.4 * cell.vectors.sum(0) + np.array([-3.0, 5.0, 2.0])
+    sample = replace(near, positions=positions - 2 * cell.vectors[0])
+    assert errors(PairsInRange(ENGINE, WATER, cell).run(sample), reference(WATER, sample, cell)) < ERRORS["double"]
+
+
 def test_what_cannot_be():
     work = PairPotential((PairTerm("q", coulomb.INTERACTION.bind().truncated(CUTOFF), CHARGES_RULE),))
     with pytest.raises(UsageError) as caught:
