@@ -24,7 +24,7 @@ from vmdpotential.errors import VmdpotentialError
 from vmdpotential.io import read_topology
 from vmdpotential.plugins.web.content import ion_content
 
-from . import kills, kinds, systems
+from . import kills, kinds, systems, tools
 from .mutations import mutated
 from .seeds import seeds, system
 
@@ -190,10 +190,11 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "vmdpotential-fuzz")
     parser.add_argument("--kills", type=int, help="end this many commands by a signal instead; see fuzz.kills")
     parser.add_argument("--systems", type=int, help="check this many random systems instead; see fuzz.systems")
+    parser.add_argument("--tools", type=int, help="make this many calls of the tools for agents instead; see tools.py")
     given = parser.parse_args()
     begin = time.monotonic()
     logging.getLogger("vmdpotential").addHandler(logging.NullHandler())  # of several models and the like
-    for what, module in (("kills", kills), ("systems", systems)):
+    for what, module in (("kills", kills), ("systems", systems), ("tools", tools)):
         if count := getattr(given, what):
             violations = module.run(given.seed, count, given.only)
             print(f"{count} {what}, seed {given.seed}, {time.monotonic() - begin:.0f} s: {violations} violations")

@@ -60,7 +60,8 @@ class BatchOptions:
         heading="execution")] = None
     scheduler: Annotated[str, Option(
         "address of a Dask scheduler whose workers compute the inputs; without TLS, anyone who can connect to a Dask "
-        "cluster can run code on it with your account", metavar="ADDRESS", heading="execution")] = ""
+        "cluster can run code on it with your account", metavar="ADDRESS", role="address",
+        heading="execution")] = ""
     resume: Annotated[bool, Option("keep the results of an earlier run in the same folder", heading="execution")] = True
     force: Force = False
 
@@ -325,7 +326,7 @@ class BatchCommand(Command):
         return Command.__call__(self.for_arguments([str(values.get("task", "-"))]), **values)
 
 
-command = BatchCommand.of(batch, repeatable=False, examples=(
+command = BatchCommand.of(batch, repeatable=False, unattended=False, examples=(
     "batch map structures -o maps --spacing 2 --format npz",
     "batch energy structures.csv -o energies --workers 4",
 ))

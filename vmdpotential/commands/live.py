@@ -173,7 +173,7 @@ def _frames(stream: IO[bytes], atoms: int) -> Iterator[tuple[str, NDArray[np.flo
                cell_of(cell, f"frame {words[1]}", "") if cell else None)
 
 
-command = Command.of(live, repeatable=False, draws="live", examples=(
+command = Command.of(live, repeatable=False, unattended=False, draws="live", examples=(
     "live protein.pdb -o live.mrc",
     "live protein.pdb --medium screened --spacing 2 -o live.dx",
 ))

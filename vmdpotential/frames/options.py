@@ -21,7 +21,8 @@ class Execution(CheckedOptions):
         low=0, high=4096, heading="execution")] = 0
     scheduler: Annotated[str, Option(
         "address of a Dask scheduler whose workers compute blocks of frames; without TLS, anyone who can connect to a "
-        "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS", heading="execution")] = ""
+        "Dask cluster can run code on it with your account", viewer=False, metavar="ADDRESS", role="address",
+        heading="execution")] = ""
     partial: Annotated[bool, Option(
         "when the run is interrupted, write the result of the frames that are done", viewer=False,
         heading="execution")] = False

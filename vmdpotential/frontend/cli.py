@@ -98,8 +98,8 @@ def run(arguments: Sequence[str]) -> None:
             Path(answer).write_text(text, "ascii")
         else:
             _print(text)
-    else:
-        (_to_stderr if data_on_stdout else _print)("\n".join(report.full if verbose else report.lines))
+    elif lines := report.full if verbose else report.lines:
+        (_to_stderr if data_on_stdout else _print)("\n".join(lines))
     if failure is not None:
         raise failure
 

@@ -58,7 +58,7 @@ class Completion(Result):
         yield from self.script.splitlines()
 
 
-command = Command.of(completion, repeatable=False, examples=(
+command = Command.of(completion, repeatable=False, unattended=False, examples=(
     "completion bash > ~/.local/share/bash-completion/completions/vmdpotential",
     "completion fish > ~/.config/fish/completions/vmdpotential.fish",
 ))

@@ -146,7 +146,7 @@ def _uninstall(plugin: ViewerInstallation, target: Path, old: bytes | None, yes:
     return [*(lines or [f"{plugin.title}: nothing is installed"]), *plugin.undone]
 
 
-command = Command.of(install, examples=(
+command = Command.of(install, unattended=False, examples=(
     "install pymol",
     "install page --yes",
 ))

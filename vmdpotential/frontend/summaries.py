@@ -46,6 +46,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Check every engine, method and interaction on this machine against a plain float64 sum", False),
     "vmdpotential.commands.benchmark:command": (
         "Time a map of a box of random water molecules on this machine", False),
+    "vmdpotential.plugins.agents.command:command": (
+        "Serve the commands as tools of the Model Context Protocol, for agents", False),
     "vmdpotential.plugins.complementarity.command:command": (
         "Compute the electrostatic complementarity of two molecules that touch", True),
     "vmdpotential.plugins.historical.timing:command": (

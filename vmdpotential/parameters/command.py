@@ -42,6 +42,9 @@ class Command:
         What viewers draw of its result; empty for its text, and the values of atoms if there are any.
     makes : str
         Name in viewers of the objects and temporary files that it makes, its own unless given.
+    unattended : bool
+        Whether agents may run it with nobody present: false if it waits for input, runs other commands, or is about
+        the installation or a shell.
     """
 
     name: str
@@ -52,14 +55,17 @@ class Command:
     python: str = ""
     draws: Drawing = ""
     makes: str = ""
+    unattended: bool = True
 
     @classmethod
     def of(cls, function: Callable[..., Report], name: str = "", repeatable: bool = True,
-           examples: Sequence[str] = (), python: str = "", draws: Drawing = "", makes: str = "") -> Self:
+           examples: Sequence[str] = (), python: str = "", draws: Drawing = "", makes: str = "",
+           unattended: bool = True) -> Self:
         """Return the command that a function declares; its name is the function's unless given."""
         name = name or function.__name__.strip("_")
         return cls(name, function, tuple(parameters_of(function)), repeatable,
-                   tuple(line.removeprefix("vmdpotential ") for line in examples), python, draws, makes or name)
+                   tuple(line.removeprefix("vmdpotential ") for line in examples), python, draws, makes or name,
+                   unattended)
 
     def for_arguments(self, words: Sequence[str]) -> Command:
         """Return the command with its parameters in a call, which for ``batch`` depend on the call's first word."""

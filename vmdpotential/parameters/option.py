@@ -18,8 +18,9 @@ from vmdpotential.docstrings import with_entries
 from vmdpotential.errors import InputError, UsageError, similar_hint
 
 #: What an option is to the programs that offer it: a topology of the structure's atoms, the frames of a trajectory to
-#: use, the copies of a structure (two), permission to replace files, the medium of the charges, and the engine.
-OptionRole = Literal["", "topology", "frames", "assembly", "expansion", "overwriting", "medium", "engine"]
+#: use, the copies of a structure (two), permission to replace files, the medium of the charges, the engine, and the
+#: address of other machines.
+OptionRole = Literal["", "topology", "frames", "assembly", "expansion", "overwriting", "medium", "engine", "address"]
 
 
 @dataclass(frozen=True)
