@@ -1,6 +1,7 @@
 """Stated errors of potentials by `pb` are neither smaller nor several times larger than those against finer grids."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,12 @@ def on_both(structure, spacing, **parameters):
     return solved(structure, lattice, **parameters), solved(structure, finer, **parameters), ratio
 
 
+@cache
+def in_water():
+    """Return all molecules and their solutions :func:`on_both` lattices, for spacings of 1 and 0.5 A."""
+    return [(structure, *on_both(structure, spacing)) for structure in molecules() for spacing in (1.0, 0.5)]
+
+
 def beside(within):
     """Return the nodes next to inner ones."""
     return np.any([np.roll(within, step, axis) for axis in range(3) for step in (-1, 1)], axis=0)
@@ -81,15 +88,16 @@ def held(ratios):
 @pytest.mark.parametrize("parameters", slow([{}, {"probe": 0.0}, {"nonlinear": 1.0}, {"salt": 0.0}], [{"probe": 0.0}]))
 def test_errors_outside_of_molecules_and_at_their_surface(parameters):
     ratios = []
-    for structure in list(molecules())[:: 2 if parameters.get("nonlinear") else 1]:
-        for spacing in (1.0, 0.5):
-            solution, finer, ratio = on_both(structure, spacing, **parameters)
-            values, exact = solution.values().astype(np.float64), finer.values()[::ratio, ::ratio, ::ratio]
-            within = solution.fine.within[solution.part]
-            outside = ~(within | finer.fine.within[finer.part][::ratio, ::ratio, ::ratio])
-            stated = solution.errors()
-            for chosen, error in ((outside, stated.everywhere), (outside & beside(within), stated.away)):
-                ratios.append(relative((values - exact)[chosen], exact[chosen]) / error)
+    compared = in_water() if not parameters else (
+        (structure, *on_both(structure, spacing, **parameters)) for spacing in (1.0, 0.5)
+        for structure in list(molecules())[:: 2 if parameters.get("nonlinear") else 1])
+    for _, solution, finer, ratio in compared:
+        values, exact = solution.values().astype(np.float64), finer.values()[::ratio, ::ratio, ::ratio]
+        within = solution.fine.within[solution.part]
+        outside = ~(within | finer.fine.within[finer.part][::ratio, ::ratio, ::ratio])
+        stated = solution.errors()
+        for chosen, error in ((outside, stated.everywhere), (outside & beside(within), stated.away)):
+            ratios.append(relative((values - exact)[chosen], exact[chosen]) / error)
     held(ratios)
 
 
@@ -97,16 +105,14 @@ def test_errors_outside_of_molecules_and_at_their_surface(parameters):
 def test_errors_at_points():
     """At atoms, at points of the solvent-accessible surface, and farther outside."""
     rng, ratios = np.random.default_rng(1935), []
-    for structure in molecules():
+    for structure, solution, finer, _ in in_water():
         radii = atomic_radii(structure, np.ones(len(structure), bool), "auto")[0]
         low, high = structure.positions.min(0) - 5, structure.positions.max(0) + 5
         points = rng.uniform(low, high, (4000, 3))
         away = (np.linalg.norm(points[:, None] - structure.positions, axis=2) - radii).min(1)
-        for spacing in (1.0, 0.5):
-            solution, finer, _ = on_both(structure, spacing)
-            for chosen in (structure.positions, points[abs(away - 1.4) < 0.2][:300], points[away > 2.5][:300]):
-                values, _, error, _ = solution.at(chosen)
-                ratios.append(np.sqrt(np.mean((values - finer.at(chosen)[0]) ** 2)) / error)
+        for chosen in (structure.positions, points[abs(away - 1.4) < 0.2][:300], points[away > 2.5][:300]):
+            values, _, error, _ = solution.at(chosen)
+            ratios.append(np.sqrt(np.mean((values - finer.at(chosen)[0]) ** 2)) / error)
     held(ratios)
 
 

@@ -49,7 +49,6 @@ def files(tmp_path_factory):
     pytest.param(["average", "--spacing", "1", "--fit", "none", "--tolerance", "1e-2", "-o", "{}.npz"],
                  marks=pytest.mark.slow),
     ["profile", "-o", "{}.csv"],
-    pytest.param(["field", "--at", "//*/1", "-o", "{}.npz"], marks=pytest.mark.slow),
 ], ids=lambda words: words[0])
 def test_a_killed_run_goes_on(files, tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
