@@ -69,10 +69,12 @@ TASKS = {
         "figure_of_a_protein", "vmdpotential/sums", "structure: How do I make a map?"),
     "Continuum": Task(
         "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
-        "map energy", "potential_map solvation_energy binding_energy Medium", "", "vmdpotential/continuum",
+        "map energy", "potential_map solvation_energy binding_energy Medium", "binding_over_frames",
+        "vmdpotential/continuum",
         "media: How do I set permittivities, ions, radii or a membrane?", (
             "map protein.pdb --method pb --screened 0.15 --spacing 0.5 -o potential.dx",
-            "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb")),
+            "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb",
+            "energy complex.prmtop trajectory.xtc --between protein 'resname LIG' --solvent gb --by residue")),
     "Slices, surfaces and comparisons": Task(
         "Figures of planes through a map, the potential on a molecular surface, and the difference of two maps.",
         "slice surface compare", "draw_slice surface compare thumbnail Plane", "figure_of_a_protein",
