@@ -11,7 +11,7 @@ from openmm.app.internal import customgbforces
 from structure_files import MDA, TOOLS
 
 from vmdpotential import binding_energy, energy, read_structure
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.pairs.generalized_born import KAPPA_FACTOR
 from vmdpotential.units import coulomb_constant, debye_length
 
@@ -141,6 +141,14 @@ def test_statistics_of_many_frames(tmp_path):
         assert abs(means[0] - means[1]) < 3.5 * np.hypot(*errors)
         assert whole[f"{name}_error"] > whole[f"{name}_std"] / np.sqrt(400)  # frames are correlated
     assert "polar" in (tmp_path / "terms.svg").read_text()
+
+
+@pytest.mark.parametrize("solvent", ["gb", "pb"])
+def test_explicit_water_has_no_place_in_a_continuum(solvent):
+    water = TOOLS / "alanine-dipeptide-explicit"
+    with pytest.raises(InputError, match="waters"):
+        energy(water / "alanine-dipeptide.crd", topology=water / "alanine-dipeptide.prmtop",
+               between=("protein", "water"), solvent=solvent)
 
 
 def test_what_is_wrong(frames):

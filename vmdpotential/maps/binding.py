@@ -22,7 +22,7 @@ from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuu
 from vmdpotential.continuum.solver import SolventRequest, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
@@ -31,7 +31,7 @@ from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.conversions import StructureLike
-from vmdpotential.molecule.selection import Selection, select
+from vmdpotential.molecule.selection import Selection, is_solvated, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.pairs.all_pairs import sum_coulomb
@@ -320,13 +320,15 @@ def plan_binding(structure: Structure, a: Mask, b: Mask, *, model: str = "pb", s
     if (parameters or {}).get("nonlinear"):
         raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
     structure, chosen, together = in_continuum(structure, a | b, Medium.continuum(), frames)
-    first = a[chosen]
+    first, atoms = a[chosen], structure.take(chosen)
+    if is_solvated(atoms):
+        raise InputError(f"{structure.where}: most of the selected atoms are of waters, which the continuum replaces",
+                         "select the parts without them in {between}")
     if model in MODELS:
-        born = GeneralizedBorn.of(structure.take(chosen), model, parameters, dielectric, temperature, engine)
+        born = GeneralizedBorn.of(atoms, model, parameters, dielectric, temperature, engine)
         return BornBinding(structure, chosen, first, surface, born.inside, engine, together, model, born)
     given: dict[str, Any] = {**(parameters or {}), "dielectric": dielectric}
     medium = Medium.continuum(method="pb", temperature=temperature, **given)
-    atoms = structure.take(chosen)
     solution = solution_of(atoms, np.ones(len(atoms), bool), radii, medium, "kT/e")
     request = Request(Lattice.around(atoms.positions, spacing, PADDING), None, COULOMB.bind(),
                       ChargeStatistics.of(atoms.positions, atoms.known_charges))
