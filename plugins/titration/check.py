@@ -25,6 +25,6 @@ def check_titration(engine: Engine, seed: int) -> list[tuple[str, float, float]]
     ph = np.array([6.0, 8.0])
     exactly, _ = ensemble.populations(ph, engine)
     sampled, errors = ensemble.populations(ph, engine, exact=0, seed=seed)
-    return [("titration, desolvation in a ball, closed form", abs(found.desolvation[0] / exact - 1), 0.03),
+    return [("titration, desolvation in a ball, closed form", abs(float(found.desolvation[0]) / exact - 1), 0.03),
             ("titration, Monte Carlo within its errors", float((np.abs(sampled - exactly) / (errors + 1e-3)).max()) / 6,
              1.0)]

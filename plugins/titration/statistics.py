@@ -31,7 +31,7 @@ RARE, UNCOUPLED = 1e-6, 1e-4
 EXACT = 18
 
 #: Chains of Monte Carlo for each pH, sweeps of each, and those before that are left out.
-CHAINS, SWEEPS, SKIPPED = 24, 2000, 200
+CHAINS, SWEEPS, SKIPPED = 16, 2000, 200
 
 #: Coupling, kT, from which on two sites change their states together as well (P. Beroza, D. R. Fredkin, M. Y. Okamura,
 #: G. Feher, Proc. Natl. Acad. Sci. USA 88 (1991) 5804, who take 2 units of pKa).

@@ -17,12 +17,15 @@ from vmdpotential.preparation.draft import Draft
 
 from .energies import SiteEnergies, Solvent, changes_of, site_energies
 from .sites import TitratedStructure, TitrationSite, titrated_structure
-from .statistics import EXACT, LN10, SiteEnsemble
+from .statistics import LN10, SiteEnsemble
 
 Floats = NDArray[np.float64]
 
 #: The values of pH at which curves are computed for pKa values, which may be outside of any range that exists.
 PH = np.arange(-4.0, 18.01, 0.25)
+
+#: Difference below which values of pH are the same.
+SAME_PH = 1e-9
 
 #: Least deviation of a mean number of protons from 0 and 1 of which the logarithm is taken.
 LEAST = 1e-9
@@ -58,9 +61,19 @@ class TitrationCurves:
         return SiteEnsemble(np.array([n for n, _ in states]), np.array([state.protons for _, state in states]),
                             water + self.energies.desolvation + self.energies.background, self.energies.between)
 
-    def populations(self, ph: Floats, exact: int = EXACT) -> tuple[Floats, Floats]:
+    @cached_property
+    def _known(self) -> tuple[Floats, Floats]:
+        """Populations (P, K) of states at :data:`PH`, and their standard errors."""
+        return self.ensemble.populations(PH, self.engine)
+
+    def populations(self, ph: Floats) -> tuple[Floats, Floats]:
         """Return the populations (P, K) of the states but the first of each site, and their standard errors."""
-        return self.ensemble.populations(ph, self.engine, exact)
+        nearest = np.abs(ph[:, None] - PH).argmin(1)
+        other = np.abs(PH[nearest] - ph) > SAME_PH
+        found = tuple(each[nearest] for each in self._known)
+        for rows, each in zip(found, self.ensemble.populations(ph[other], self.engine), strict=True):
+            rows[other] = each
+        return found[0], found[1]
 
     def protonated(self, populations: Floats) -> Floats:
         """Return the fraction (P, S) of each site that has its proton, by populations (P, K)."""
@@ -99,7 +112,7 @@ class TitrationCurves:
     @cached_property
     def curves(self) -> tuple[Floats, Floats]:
         """Fractions (P, S) of protonated sites at :data:`PH`, and their standard errors."""
-        populations, errors = self.populations(PH)
+        populations, errors = self._known
         site = self.ensemble.site
         spread = np.zeros((len(PH), self.ensemble.count))
         np.add.at(spread.T, site, (errors * np.abs(self.ensemble.protons)).T)
