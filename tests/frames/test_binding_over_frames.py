@@ -18,6 +18,7 @@ from vmdpotential.units import coulomb_constant, debye_length
 HOST = TOOLS / "cb7-viologen" / "leap"
 FILES = HOST / "complex-vacuum.pdb", HOST / "complex-vacuum.prmtop"
 GUEST = ("resname LIG", "not resname LIG")
+START = 12.5  # distance of the centres in the first frame, A
 TERMS = ("lennard_jones", "coulomb", "screening", "desolvation_1", "desolvation_2", "surface")
 
 
@@ -30,7 +31,7 @@ def complexes():
     apart = both.positions[guest].mean(0) - both.positions[~guest].mean(0)
     for number in range(4):
         positions = both.positions + rng.normal(0, 0.05, (len(both), 3))
-        positions[guest] -= (1 - (9 + 0.5 * number) / np.linalg.norm(apart)) * apart
+        positions[guest] -= (1 - (START + 0.5 * number) / np.linalg.norm(apart)) * apart
         result.append(replace(both, positions=positions.astype(np.float32).astype(np.float64)))
     return result
 
@@ -141,6 +142,23 @@ def test_statistics_of_many_frames(tmp_path):
         assert abs(means[0] - means[1]) < 3.5 * np.hypot(*errors)
         assert whole[f"{name}_error"] > whole[f"{name}_std"] / np.sqrt(400)  # frames are correlated
     assert "polar" in (tmp_path / "terms.svg").read_text()
+
+
+@pytest.mark.parametrize("boundary", ["auto", "open"])
+def test_molecules_that_the_cell_splits_are_made_whole(complexes, frames, boundary, tmp_path):
+    """Frames whose atoms are wrapped one by one, and the same without a cell."""
+    path, edge = tmp_path / "wrapped.dcd", 40.0
+    universe = MDAnalysis.Universe.empty(len(complexes[0]), trajectory=True)
+    with MDAnalysis.Writer(str(path), len(complexes[0])) as writer:
+        for each in complexes:
+            universe.atoms.positions = (each.positions - each.positions[-1]) % edge
+            universe.dimensions = [edge, edge, edge, 90, 90, 90]
+            writer.write(universe.atoms)
+    options = {"topology": FILES[1], "between": GUEST, "solvent": "gb", "surface_tension": 0.005}
+    expected = energy(FILES[0], frames, **options).table()
+    actual = energy(FILES[0], path, boundary=boundary, electrostatics="cutoff", **options).table()
+    for name in (*TERMS, "total"):
+        assert actual[name] == pytest.approx(expected[name], abs=2e-3), name
 
 
 @pytest.mark.parametrize("solvent", ["gb", "pb"])

@@ -35,6 +35,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
@@ -190,7 +191,9 @@ def energy(
     chosen = selection_pairs(structure, between)
     plans = tuple(solvent.plans(structure, chosen, options.engine, series))
     execution = execution.with_block_folder(output.output)
-    cells = CellFrames.of(structure, frames, options.boundary, source.cell)
+    bodies = np.logical_or.reduce([plan.chosen for plan in plans]) if plans else None
+    cells = CellFrames.of(structure, frames, options.boundary, source.cell,
+                          None if bodies is None else WholeComplex.of(structure, bodies, series))
     with_terms = not plans or bool(options.parameters) or has_terms(structure)
     sums: list[InteractionEnergyPlan] = []
     if with_terms:
