@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.ions import ions_of
-from vmdpotential.continuum.solver import ContinuumSolver, SolverRequest
+from vmdpotential.continuum.solver import ContinuumSolver, SolverRequest, refuse_lattice
 from vmdpotential.engines import Engine
 from vmdpotential.engines.result import HostResult
-from vmdpotential.errors import BackendError, MemoryPlanError
+from vmdpotential.errors import BackendError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.sums import Estimate, Plan, Refusal, result_bytes
@@ -89,13 +89,11 @@ class PoissonBoltzmann(ContinuumSolver):
         """Return the estimated time and memory, or a refusal."""
         if not program.is_installed():
             return Refusal("needs the program APBS", install_command("apbs"), BackendError)
-        if request.planes is not None:
-            return self._too_large(request)
-        nodes = int(np.prod(enclosing(request.lattice)[0].shape))
-        taken = result_bytes(request) + BYTES * nodes
-        if taken > memory.limit():
-            return self._too_large(request)
-        return Estimate(0.5 + SECONDS * nodes + ATOM * request.charges.count, taken)
+        nodes, results = enclosing(request.lattice)[0].size, result_bytes(request)
+        if request.planes is not None or results + BYTES * nodes > memory.limit():
+            return refuse_lattice(request.lattice, results + BYTES * nodes, lambda coarser: (
+                BYTES * enclosing(coarser)[0].size + 4 * coarser.size + 200 * request.charges.count))
+        return Estimate(0.5 + SECONDS * nodes + ATOM * request.charges.count, results + BYTES * nodes)
 
     def plan(self, request: SolverRequest, engine: Engine) -> PbPlan:
         """Return the plan of a solution.
@@ -112,25 +110,6 @@ class PoissonBoltzmann(ContinuumSolver):
         estimate = self.require(request, engine)
         fine, first = enclosing(request.lattice)
         return PbPlan(request, fine, first, estimate, engine.name)
-
-    def _too_large(self, request: SolverRequest) -> Refusal:
-        """Return the refusal of a lattice that does not fit into memory, with a spacing that would."""
-        lattice, room = request.lattice, memory.limit()
-        nodes = int(np.prod(enclosing(lattice)[0].shape))
-        extent, size = lattice.spacing * (np.array(lattice.shape) - 1), 1.0
-        shape = lattice.shape
-        while min(shape) > 2:
-            size *= 1.1
-            shape = tuple((np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist())
-            coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
-            taken = BYTES * int(np.prod(enclosing(coarser)[0].shape)) + 4 * coarser.size + 200 * request.charges.count
-            if taken < room:
-                break
-        points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
-        needed, apart = memory.size(BYTES * nodes + result_bytes(request)), size * lattice.spacing.max()
-        return Refusal(f"{points} points need {needed} of memory, and {memory.size(room)} are available; "
-                       f"{fits} points, {apart:.2g} A apart, would fit",
-                       "use a larger {spacing} or less {padding}", MemoryPlanError)
 
 
 def enclosing(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int]]:

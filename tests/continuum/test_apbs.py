@@ -91,7 +91,7 @@ def test_refusals(apbs, monkeypatch):
     with pytest.raises(InputError, match="has no radius"):
         in_box(replace(charges_at([[0, 0, 0]], [1.0]), atom_names=np.array(["?"])))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "300M")
-    with pytest.raises(MemoryPlanError, match=r"201 x 201 x 201 points .* would fit"):
+    with pytest.raises(MemoryPlanError, match=r"201 x 201 x 201 points.* would fit"):
         potential_map(ion(), method="apbs", spacing=0.1)
 
 

@@ -21,7 +21,7 @@ from vmdpotential.continuum.solution import (
     coarse_lattice_around,
     continuum_of_request,
 )
-from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, SolverRequest
+from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, SolverRequest, refuse_lattice
 from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import SOFT_CORE, Engine, get_engine
 from vmdpotential.engines.result import HostResult, SolvationTerms
@@ -91,8 +91,8 @@ class ContinuumResult(HostResult):
 
 
 @dataclass(frozen=True, eq=False)
-class PbPlan(Plan):
-    """A solution of the equation with every choice made; see :class:`vmdpotential.sums.Plan`."""
+class _PbPlan(Plan):
+    """What plans of maps and of values at points have in common."""
 
     request: SolverRequest
     engine: str
@@ -103,6 +103,10 @@ class PbPlan(Plan):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_total", NodePotential(self.engine))
+
+
+class PbPlan(_PbPlan):
+    """A solution of the equation with every choice made; see :class:`vmdpotential.sums.Plan`."""
 
     def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> ContinuumResult:
         """Return the potential of positions (N, 3), A, and charges (N,) in the request's unit.
@@ -158,19 +162,8 @@ class Frames:
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class PbPointPlan(Plan):
+class PbPointPlan(_PbPlan):
     """The potential of a molecule in a continuum at points; see :class:`vmdpotential.sums.Plan`."""
-
-    request: SolverRequest
-    engine: str
-    estimate: Estimate
-    method: str = field(default="pb", init=False)
-    error: float | None = field(default=None, init=False)  # known when it is solved
-    _total: NodePotential = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_total", NodePotential(self.engine))
 
     @property
     def self_potential(self) -> float:
@@ -237,7 +230,8 @@ class PoissonBoltzmann(ContinuumSolver):
         held = nodes + max(0, coarse - max(FREE_COARSE_NODES, nodes))
         taken = maps + BYTES * held + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
-            return _too_large(lattice, request.charges.count, taken)
+            return refuse_lattice(lattice, taken, lambda coarser: (
+                BYTES * enclosing_lattice(coarser)[0].size + 4 * coarser.size + ATOM_BYTES * request.charges.count))
         costs, steps = engine.costs, 4 if request.solution.values["nonlinear"] else 1
         return Estimate(costs.fixed + steps * costs.continuum_node * nodes
                         + costs.continuum_atom * request.charges.count, taken)
@@ -276,24 +270,6 @@ def _lattice(request: SolverRequest) -> Lattice:
         return request.lattice
     return Lattice.around(np.array([request.charges.box.low, request.charges.box.high]), request.solution.spacing,
                           PADDING)
-
-
-def _too_large(lattice: Lattice, atoms: int, taken: int) -> Refusal:
-    """Return the refusal of a lattice that does not fit, with the spacing of one that would."""
-    room = memory.limit()
-    extent, size = lattice.spacing * (np.array(lattice.shape) - 1), 1.0
-    shape = lattice.shape
-    while min(shape) > 2:
-        size *= 1.1
-        a, b, c = (np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist()
-        shape = (a, b, c)
-        coarser = Lattice(lattice.origin, size * lattice.spacing, shape)
-        if BYTES * enclosing_lattice(coarser)[0].size + 4 * coarser.size + ATOM_BYTES * atoms < room:
-            break
-    points, fits = (" x ".join(map(str, counts)) for counts in (lattice.shape, shape))
-    return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "
-                   f"{fits} points, {size * lattice.spacing.max():.2g} A apart, would fit",
-                   "use a larger {spacing} or less {padding}", MemoryPlanError)
 
 
 SOLVER = PoissonBoltzmann()

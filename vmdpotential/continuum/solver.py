@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from vmdpotential import memory
 from vmdpotential.continuum.ions import ion_concentrations, ions_of, is_neutral
 from vmdpotential.engines import Engine, Floats
 from vmdpotential.engines.result import Result
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import MemoryPlanError, UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.sums import Plan, PotentialMethod, Refusal, Request
@@ -163,3 +167,22 @@ def describe_solution(values: Mapping[str, float], dielectric: float) -> str:
     smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
     return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
                       f"{values.get('inside', 0.0):g} inside", *smooth])
+
+
+def refuse_lattice(lattice: Lattice, taken: int, needed: Callable[[Lattice], int]) -> Refusal:
+    """Return the refusal of a lattice that takes too much memory (bytes), with the spacing of one that would fit.
+
+    `needed` returns the bytes that another lattice takes.
+    """
+    room = memory.limit()
+    extent, size, coarser = lattice.spacing * (np.array(lattice.shape) - 1), 1.0, lattice
+    while min(coarser.shape) > 2:
+        size *= 1.1
+        a, b, c = (np.ceil(extent / (size * lattice.spacing)) + 1).astype(int).tolist()
+        coarser = Lattice(lattice.origin, size * lattice.spacing, (a, b, c))
+        if needed(coarser) < room:
+            break
+    points, fits = (" x ".join(map(str, each.shape)) for each in (lattice, coarser))
+    return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "
+                   f"{fits} points, {coarser.spacing.max():.2g} A apart, would fit",
+                   "use a larger {spacing} or less {padding}", MemoryPlanError)
