@@ -17,7 +17,7 @@ import vmdpotential as vp
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/oxygen_in_a_protein")
 out.mkdir(parents=True, exist_ok=True)
 
-oxygen = vp.probe(datafiles.GRO, datafiles.XTC, topology=datafiles.TPR, ligand="O2", fit="protein", spacing=1.25,
+oxygen = vp.probe(datafiles.GRO, datafiles.XTC, topology=datafiles.TPR, ligand="O2", fit="protein", spacing=1.0,
                   padding=4.0, places=1, cutoff=10.0, temperature=300.0, paths=out / "paths.csv",
                   output=out / "oxygen.dx", force=True)
 print(*oxygen.lines, sep="\n")
