@@ -112,8 +112,9 @@ TASKS = {
         "pKa values and titration curves of a protein, and its net charge against the pH.", "titrate", "titrate",
         "titration_of_lysozyme", "plugins/titration", "structure: How do I get pKa values?"),
     "Viewers and the web page": Task(
-        "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, and make a page for a browser.",
-        "install view live", "", "live_map", guide="use: Which viewers are there?"),
+        "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, make a page for a browser, and "
+        "let an assistant run the commands.",
+        "install view live mcp", "", "live_map", guide="use: Which viewers are there?"),
     "Plugins and this machine": Task(
         "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
         "devices verify benchmark benchmark-pairs plugins completion",
