@@ -339,6 +339,27 @@ def test_full_equation_around_a_highly_charged_ball(charge, radius, ion_radius, 
         assert values[far] == pytest.approx(right[far], rel=0.015)
 
 
+@pytest.mark.parametrize("salt", [0.0005, 0.15])
+def test_no_charge_that_gives_boundary_values_is_at_the_faces(monkeypatch, salt):
+    """At 1 A and more the nodes of those of the full equation reached the faces; the potential was 3 % off."""
+    gaps = []
+
+    def measured(problem):
+        result = equivalent_charges(problem)
+        gaps.append(np.minimum(result[0] - problem.lattice.origin, problem.lattice.last - result[0]).min())
+        return result
+
+    monkeypatch.setattr("vmdpotential.continuum.solution.equivalent_charges", measured)
+    radius, charge, end = 8.0, 15.0, 14.0
+    ball, lattice = replace(charges_at([PLACE], [charge]), radii=[radius]), Lattice((-end,) * 3, 1.0, (29,) * 3)
+    result = plan_map(ball, MapOptions(method="pb", parameters={"salt": salt, "nonlinear": 1}), lattice=lattice)[1]
+    assert min(gaps) > 1.0
+    r = np.linalg.norm(lattice.points() - PLACE, axis=1).reshape(lattice.shape)
+    right, outside = around_a_charged_ball(charge, radius, radius + 2.0, salt)(r), r > radius
+    error = np.sqrt(np.mean((result.values() - right)[outside] ** 2) / np.mean(right[outside] ** 2))
+    assert error < min(0.01, result.errors.everywhere)
+
+
 @pytest.mark.parametrize(("charge", "radius", "salt", "spacing"), [(12, 5.0, 0.15, 0.25), (12, 5.0, 0.01, 0.5)])
 def test_energy_of_the_full_equation_is_the_work_of_charging(charge, radius, salt, spacing):
     kt = coulomb_constant("kcal/mol/e") / C
