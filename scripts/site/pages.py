@@ -36,7 +36,8 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
             "plugins.orbitals", "plugins.patches", "plugins.probes", "plugins.titration")
-MODULES = ("engines", "engines.result", "errors", "interactions", "interactions.tracing", "io", "io.maps",
+MODULES = ("continuum.solver", "engines", "engines.result", "errors", "interactions", "interactions.tracing", "io",
+           "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
            "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
            "registry", "results", "sums", "surfaces", "tasks", "units")
