@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at, water
+from helpers import charges_at, refused, water
 from scipy import constants
 
 from vmdpotential import registry
@@ -99,17 +99,15 @@ def test_atoms_choose_the_sources_but_not_the_cell():
 
 
 def test_choices_that_do_not_fit():
-    with pytest.raises(UsageError, match="the method direct does not support this boundary") as error:
+    with refused("boundary", "periodic"):
         potential_map(DIPOLE, method="direct", boundary="periodic")
-    assert (error.value.parameter, error.value.value) == ("boundary", "periodic")
     with pytest.raises(InputError, match="no periodic cell"):
         potential_map(DIPOLE, boundary="periodic")
     # nothing is known of this residue, and without the extra prepare nothing can be completed
     with pytest.raises((TaskError, IncompleteError), match=r"no template|no charmm36 charge"):
         potential_map(Structure(np.zeros((1, 3)), *(np.array([x]) for x in ("C", "M", 1, 0))), medium="explicit")
-    with pytest.raises(UsageError, match="no such parameter") as error:
+    with refused("kappa"):
         potential_map(DIPOLE, interaction="screened_coulomb", parameters={"kappa": 1})
-    assert error.value.parameter == "kappa"
 
 
 def test_an_end_that_nobody_asked_for_is_told(caplog):

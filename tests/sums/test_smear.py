@@ -6,13 +6,13 @@ import pickle
 import ewald
 import numpy as np
 import pytest
-from helpers import charges_at, relative_rms, slow
+from helpers import charges_at, refused, relative_rms, slow
 from scipy.special import erf
 
 from vmdpotential import maps, registry
 from vmdpotential.commands.map import command
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
+from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.frontend.cli import main
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_map
@@ -126,9 +126,9 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
     cell, engine = CELLS["triclinic"], get_engine("cpu")
     plan, _ = plan_of(engine, LATTICE, POSITIONS, CHARGES, cell, 2.0, False, 1e-2)
     for other in (Cell.from_parameters(14, 13, 15, 75, 82, 104), Cell(cell.vectors @ np.diag([-1.0, 1, 1]))):
-        with pytest.raises(UsageError, match="changes its shape"):
+        with refused("cell"):
             plan.in_cell(other)
-    with pytest.raises(UsageError, match="an open boundary has none"):
+    with refused("cell"):
         plan_of(engine, LATTICE, POSITIONS, CHARGES, None, 2.0, False, 1e-2)[0].in_cell(cell)
     request = Request(LATTICE, cell, maps.bind_interaction(maps.SumOptions(), cell),
                       ChargeStatistics.of(POSITIONS, CHARGES, cell), error=0.1)
@@ -165,9 +165,9 @@ def test_gaussians_too_narrow_for_a_mesh_are_refused_with_a_hint(monkeypatch):
 
 def test_smear_is_of_one_interaction():
     structure = charges_at(POSITIONS, CHARGES, CELLS["triclinic"])
-    with pytest.raises(UsageError, match="Gaussian charges have the interaction gaussian, not screened_coulomb"):
+    with refused("smear", "1"):
         maps.potential_map(structure, smear=1.0, interaction="screened_coulomb")
-    with pytest.raises(UsageError, match="the method msm sums point charges only; use method=auto"):
+    with refused("smear", "1"):
         maps.potential_map(structure, smear=1.0, method="msm")
 
 

@@ -1,5 +1,6 @@
 """What many tests need: engines, errors, charges here and there, and the definition of a sum."""
 
+import contextlib
 import os
 
 import numpy as np
@@ -7,12 +8,21 @@ import pytest
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import BackendError
+from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
+
+
+@contextlib.contextmanager
+def refused(parameter, value=""):
+    """Assert that a parameter is refused, whatever the words; with a value also that the message repeats it."""
+    with pytest.raises(UsageError) as error:
+        yield error
+    assert error.value.parameter == parameter, str(error.value)
+    assert not value or error.value.value == value, str(error.value)
 
 
 def working(name):
