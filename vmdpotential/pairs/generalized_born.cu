@@ -17,7 +17,7 @@ struct Descreened {
 };
 
 struct BornCharges {
-    const double *table_i, *table_j;  // (5, size): x, y, z, charge, Born radius, A
+    const double *table_i, *table_j;  // (6, size): x, y, z, charge, Born radius, A, and half of its inverse
     index_t size_i, size_j;
     bool alone;
     double soft2;
@@ -139,7 +139,7 @@ template <class V> using Balls = Descreening<V, false>;
 template <class V> using BallsAndNecks = Descreening<V, true>;
 
 template <class V, bool SALT> struct BornPair {
-    enum { COLUMNS = 5, SUMS = 1, TWO_SETS = true };
+    enum { COLUMNS = 6, SUMS = 1, TWO_SETS = true };
     double soft2, inside, outside, kappa;
 
     MEMBER explicit BornPair(const BornCharges &args)
@@ -147,8 +147,8 @@ template <class V, bool SALT> struct BornPair {
     MEMBER void operator()(const V *i, const V *j, V *of_i, V *of_j) const
     {
         const V x = i[0] - j[0], y = i[1] - j[1], z = i[2] - j[2], least = V{} - 700.0;
-        const V r2 = larger(x * x + (y * y + z * z), V{} + soft2), radii = i[4] * j[4] + 1e-30;
-        const V f2 = r2 + radii * exponential(larger(-0.25 * r2 / radii, least)), inverse = inverse_root_of(f2);
+        const V r2 = larger(x * x + (y * y + z * z), V{} + soft2);
+        const V f2 = r2 + i[4] * j[4] * exponential(larger(-r2 * (i[5] * j[5]), least)), inverse = inverse_root_of(f2);
         V factor = V{} + (outside - inside);
         if constexpr (SALT)
             factor = outside * exponential(larger(-kappa * (f2 * inverse), least)) - inside;

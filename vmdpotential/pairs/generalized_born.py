@@ -243,7 +243,7 @@ class GeneralizedBorn:
         constants: dict[str, Any] = {"inside": 1 / self.inside, "outside": 1 / self.outside, "kappa": self.kappa}
         result: Floats = sum_all_pairs(
             get_engine(self.engine), KERNELS["sum_born_in_salt" if self.kappa > 0 else "sum_born"], 1,
-            *(np.stack([*(places - middle).T, root * part.charges, born]) for part, places, born in sets),
+            *(np.stack([*(places - middle).T, root * part.charges, born, 0.5 / born]) for part, places, born in sets),
             soft2=SOFT_CORE**2, **constants)[0]
         return result
 
