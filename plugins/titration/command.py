@@ -18,6 +18,7 @@ from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.radii import RADII_SETS
+from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.results import Axes, Figure, Result, TableColumns, put_table
@@ -32,6 +33,9 @@ Floats = NDArray[np.float64]
 
 #: Limits of a pH, and the largest number of values.
 LOWEST, HIGHEST, MOST = -2.0, 16.0, 1000
+
+#: Fields of a source that do not matter, as all states are computed, and waters left out.
+STATE_FIELDS = ("force_field", "water", "prepare", "ph", "pka")
 
 #: Which of the values of pH of all curves are in the figure.
 DRAWN = (PH >= 0) & (PH <= 14)
@@ -53,6 +57,9 @@ class TitrationOptions:
     spacing: Annotated[float, Option("distance between the nodes of the lattice", unit="A", low=0.2, high=2,
                                      heading="grid")] = 1.0
     radii: Annotated[str, Option("set of atomic radii", choices=RADII_SETS, heading="medium")] = "mbondi2"
+    force_field: Annotated[str, Option(
+        "force field whose templates give charges; amber14 has none for neutral ends of chains",
+        choices=FORCE_FIELDS, heading="structure and charges")] = "charmm36"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +102,7 @@ class TitrationOutput:
 
 
 def titrate(
-    source: Annotated[Source, WithoutFields("topology", "cell", "index", "prepare", "ph", "pka")],
+    source: Annotated[Source, WithoutFields("topology", "cell", "index", *STATE_FIELDS)],
     options: TitrationOptions = TitrationOptions(),
     engine: Engine = "auto",
     outputs: TitrationOutput = TitrationOutput(),
@@ -122,7 +129,7 @@ def titrate(
     structure = source.read()
     solvent = Solvent(options.inside, WATER_PERMITTIVITY, options.salt, options.temperature, options.spacing)
     with progress.clock() as clock:
-        found = titration_of(structure, solvent, force_field=source.force_field, radii=options.radii,
+        found = titration_of(structure, solvent, force_field=options.force_field, radii=options.radii,
                              charges=residue_charges(source.charges), engine=engine)
         populations = found.populations(values)
         assert len(found.pka)  # computed here, within the reported time

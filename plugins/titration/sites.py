@@ -115,7 +115,7 @@ class TitratedStructure:
     prepared: PreparedStructure
 
 
-def titrated_structure(structure: Structure, *, force_field: str = "auto", radii: str = "mbondi2",
+def titrated_structure(structure: Structure, *, force_field: str = "charmm36", radii: str = "mbondi2",
                        charges: Sequence[ResidueCharges] = (),
                        model_pka: dict[str, float] | None = None) -> TitratedStructure:
     """Return a structure without its waters, with the hydrogens that its sites need, and the sites.
@@ -137,7 +137,7 @@ def titrated_structure(structure: Structure, *, force_field: str = "auto", radii
     bare = replace(structure, residue_names=np.where(amino, families, structure.residue_names).astype(np.str_))
     bare = bare.part(~(amino & hydrogen) & ~is_water(structure))
     prepared = prepare_structure(bare, pka=_with_hydrogens, radii=radii, charges=charges,
-                                 force_field="charmm36" if force_field == "auto" else force_field)
+                                 force_field=force_field)
     whole = prepared.structure
     field = prepared.charges.source if prepared.charges.source in FORCE_FIELDS else FORCE_FIELDS[0]
     neutral, sites = whole.known_charges.copy(), []

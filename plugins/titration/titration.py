@@ -163,7 +163,7 @@ class TitrationCurves:
         return signs * self.energies.desolvation[charged], signs * self.energies.background[charged]
 
 
-def titration_of(structure: Structure, solvent: Solvent, *, force_field: str = "auto", radii: str = "mbondi2",
+def titration_of(structure: Structure, solvent: Solvent, *, force_field: str = "charmm36", radii: str = "mbondi2",
                  charges: Sequence[ResidueCharges] = (), engine: str = "auto") -> TitrationCurves:
     """Return the titration of a structure, to which hydrogens are added.
 
