@@ -5,6 +5,7 @@ import json
 import golden
 import numpy as np
 import pytest
+from helpers import refused
 
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import UsageError
@@ -59,7 +60,7 @@ def test_methods_of_monovalent_salt_divide_each_sign(method):
     assert numbers(result)["CLA"] == total["CLA"]
     assert numbers(result)["SOD"] + numbers(result)["POT"] == total["SOD"]
     assert abs(numbers(result)["SOD"] - 0.75 * total["SOD"]) < 1
-    with pytest.raises(UsageError, match="monovalent"):
+    with refused("count"):
         mixture(-8, method=method)
 
 
@@ -71,7 +72,7 @@ def test_formulas_are_neutral_and_tell_the_ion():
     assert find_salt("(NH4)2SO4", ions) == ("NH4", "SO4")
     assert find_salt("Al2(SO4)3", ions) == ("AL", "SO4")
     for wrong in ("NaCl2", "nacl", "NH4Cl", "NaK", ""):
-        with pytest.raises(UsageError, match="not a neutral formula"):
+        with refused("salt"):
             find_salt(wrong, {})
     assert neutralising_ions(MIXTURE) == (SOD, CLA)
     assert neutralising_ions(MIXTURE[1:]) == (POT, CLA)

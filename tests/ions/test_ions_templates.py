@@ -7,6 +7,7 @@ import ewald
 import golden
 import numpy as np
 import pytest
+from helpers import refused
 
 from vmdpotential import place_ions, read_structure
 from vmdpotential.commands.ionize import command
@@ -142,7 +143,7 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
         assert result.residue_names[-45:].tolist() == ["SO4"] * 10 + ["NH4"] * 35
         assert result.elements[-45:].tolist() == (["S"] + ["O"] * 4) * 2 + (["N"] + ["H"] * 4) * 7
     assert read_structure(outputs[2]).net_charge == pytest.approx(0, abs=1e-3)
-    with pytest.raises(UsageError, match=r"ion_template=SO4: a PSF needs bonds"):
+    with refused("ion_template"):
         command(output=[tmp_path / "out.psf"], **options)
     with pytest.raises(UsageError, match="is read by the same command"):
         command(output=[file], force=True, **options)
@@ -180,10 +181,10 @@ def test_what_is_no_ion_is_refused():
     ):
         with pytest.raises((UsageError, InputError), match=message):
             template_of(name, ion)
-    with pytest.raises(UsageError, match="its charge is -2"):
+    with refused("cation"):
         place_ions(golden.structure(), templates=TEMPLATES, cation="SO4")
     with pytest.raises(NoRoomError, match=r"are 21\.49 A from the solute"):
         place_ions(golden.structure(), templates=TEMPLATES, ions={"SO4": 1}, from_solute=20)
     for text in ("NH4", "NH4=", "=a.pqr", "NH4=a,NH4=b"):
-        with pytest.raises(UsageError, match="ion_template"):
+        with refused("ion_template"):
             command(structure=golden.structure(), ion_template=text)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import working
+from helpers import refused, working
 from pairs import reference
 
 from vmdpotential.errors import InputError, UsageError
@@ -248,9 +248,9 @@ def test_what_cannot_be():
     with pytest.raises(UsageError) as caught:
         PairsInRange(ENGINE, PairPotential((PairTerm("q", coulomb.INTERACTION.bind(), CHARGES_RULE),)))
     assert caught.value.parameter == "cutoff"
-    with pytest.raises(UsageError, match="layout"):
+    with refused("layout"):
         set_layout(ListedPairs(ENGINE, work), "3x5")
-    with pytest.raises(UsageError, match="charge"):
+    with refused("parameters"):
         PairsInRange(ENGINE, work).run(Atoms(np.zeros((3, 3))))
 
 
