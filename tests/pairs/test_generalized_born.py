@@ -15,7 +15,7 @@ from vmdpotential import binding_energy, read_structure
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.maps.binding import BornBinding, plan_binding
+from vmdpotential.maps.binding import BindingOptions, BornBinding, SurfaceEnergy, plan_binding
 from vmdpotential.pairs import generalized_born
 from vmdpotential.pairs.generalized_born import KAPPA_FACTOR, MODELS, GeneralizedBorn, _neck_table
 from vmdpotential.units import coulomb_constant, debye_length
@@ -162,7 +162,7 @@ def test_binding_is_the_difference_of_energies(model):
     folder = TOOLS / "cb7-viologen" / "leap"
     both = read_structure(folder / "complex-vacuum.pdb", topology=folder / "complex-vacuum.prmtop")
     guest = both.residue_names == "LIG"
-    plan = plan_binding(both, guest, ~guest, model=model)
+    plan = plan_binding(both, guest, ~guest, BindingOptions(model=model))
     assert isinstance(plan, BornBinding)
     terms, error = plan.run(both.positions, None)
     bound = plan.binding(terms, error)
@@ -177,8 +177,9 @@ def test_surface_term():
     """Two balls in contact: what each loses is a cap of its accessible sphere."""
     distance, radius, tension, offset = 4.0, 1.7 + 1.4, 0.01, 0.9
     pair = replace(charges_at([[0.0, 0, 0], [distance, 0, 0]], [0.0, 1.0]), elements=np.array(["C", "C"]))
-    bound = binding_energy(pair, [True, False], [False, True], model="obc2", surface_tension=tension,
-                           surface_offset=offset)
+    plan = plan_binding(pair, np.array([True, False]), np.array([False, True]),
+                        BindingOptions(model="obc2", surface=SurfaceEnergy(tension, offset)))
+    bound = plan.binding(*plan.run(pair.positions, None))
     lost = 2 * 2 * np.pi * radius * (radius - distance / 2)
     assert bound.surface == pytest.approx(-tension * lost - offset, rel=2e-3)
 

@@ -116,7 +116,7 @@ class SolventOptions:
     def plans(self, structure: Structure, chosen: Sequence[tuple[str, str, Mask, Mask]], engine: str,
               frames: bool) -> list[BindingPlan]:
         """Return the plans of the energies of binding of pairs of selections; none without a solvent."""
-        from vmdpotential.maps.binding import SurfaceEnergy, plan_binding
+        from vmdpotential.maps.binding import BindingOptions, SurfaceEnergy, plan_binding
 
         if self.solvent == "none":
             warn_unused(("radii", "spacing", "set", "gb_model", "surface_tension", "surface_offset"),
@@ -126,11 +126,10 @@ class SolventOptions:
             warn_unused(("radii", "spacing"), "a Generalized Born model has radii of its own, and no grid")
         else:
             warn_unused(("gb_model",), "it is for {solvent gb}")
-        return [plan_binding(structure, a, b, model=self.gb_model if self.solvent == "gb" else "pb",
-                             spacing=self.spacing, radii=self.radii, parameters=self.solution,
-                             surface=SurfaceEnergy(self.surface_tension, self.surface_offset), engine=engine,
-                             frames=frames)
-                for _, _, a, b in chosen]
+        how = BindingOptions(model=self.gb_model if self.solvent == "gb" else "pb", spacing=self.spacing,
+                             radii=self.radii, parameters=self.solution,
+                             surface=SurfaceEnergy(self.surface_tension, self.surface_offset), engine=engine)
+        return [plan_binding(structure, a, b, how, frames) for _, _, a, b in chosen]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -306,14 +306,27 @@ class PbBinding(BindingPlan):
         return kt * screening, kt * desolvation, radii, kt * float(error)
 
 
-def plan_binding(structure: Structure, a: Mask, b: Mask, *, model: str = "pb", spacing: float = 0.5,
-                 radii: str = "auto", parameters: Mapping[str, float] | None = None,
-                 temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
-                 surface: SurfaceEnergy = SurfaceEnergy(), engine: str = "auto", frames: bool = False) -> BindingPlan:
-    """Return the plan of binding energies of two parts of a structure with charges, see :func:`binding_energy`.
+@dataclass(frozen=True, kw_only=True)
+class BindingOptions:
+    """How energies of binding are computed; see :func:`binding_energy`."""
+
+    model: str = "pb"
+    spacing: float = 0.5
+    radii: str = "auto"
+    parameters: Mapping[str, float] | None = None
+    temperature: float = DEFAULT_TEMPERATURE
+    dielectric: float | None = None
+    surface: SurfaceEnergy = SurfaceEnergy()
+    engine: str = "auto"
+
+
+def plan_binding(structure: Structure, a: Mask, b: Mask, options: BindingOptions, frames: bool = False) -> BindingPlan:
+    """Return the plan of binding energies of two parts of a structure with charges.
 
     `frames` tells whether positions come from a trajectory.
     """
+    model, parameters, surface, engine = options.model, options.parameters, options.surface, options.engine
+    spacing, temperature, dielectric = options.spacing, options.temperature, options.dielectric
     if (a & b).any():
         raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",
                          "choose parts that share no atoms")
@@ -329,7 +342,7 @@ def plan_binding(structure: Structure, a: Mask, b: Mask, *, model: str = "pb", s
         return BornBinding(structure, chosen, first, surface, born.inside, engine, together, model, born)
     given: dict[str, Any] = {**(parameters or {}), "dielectric": dielectric}
     medium = Medium.continuum(method="pb", temperature=temperature, **given)
-    solution = solution_of(atoms, np.ones(len(atoms), bool), radii, medium, "kT/e")
+    solution = solution_of(atoms, np.ones(len(atoms), bool), options.radii, medium, "kT/e")
     request = Request(Lattice.around(atoms.positions, spacing, PADDING), None, COULOMB.bind(),
                       ChargeStatistics.of(atoms.positions, atoms.known_charges))
     registry.get("solver", "pb").require(in_solution(request, solution), get_engine(engine))
@@ -341,7 +354,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
                    spacing: float = 0.5,
                    radii: str = "auto", parameters: Mapping[str, float] | None = None,
                    temperature: float = DEFAULT_TEMPERATURE, dielectric: float | None = None,
-                   surface_tension: float = 0.0, surface_offset: float = 0.0, engine: str = "auto") -> Binding:
+                   engine: str = "auto") -> Binding:
     """Return the binding energy of two rigid parts of a structure in water, without their van der Waals energy.
 
     Parameters
@@ -359,10 +372,6 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     radii, parameters, temperature, dielectric, engine : object
         See :func:`vmdpotential.maps.potential_map` with the method ``pb``. Generalized Born models have the parameters
         ``salt`` (0.15 M) and ``inside`` (1).
-    surface_tension : float, kcal/mol/A^2
-        Energy of the accessible surface; 0 leaves it out.
-    surface_offset : float, kcal/mol
-        What is added to the surface energy of a molecule, so that it is subtracted from that of binding.
 
     Returns
     -------
@@ -388,7 +397,7 @@ def binding_energy(structure: StructureLike, first: Selection, second: Selection
     ['coulomb', 'screening', 'desolvation_1', 'desolvation_2', 'surface', 'total', 'error']
     """
     structure, (_, first, second) = with_charges(structure, None, first, second)
-    plan = plan_binding(structure, select(structure, first, "first"), select(structure, second, "second"), model=model,
-                        spacing=spacing, radii=radii, parameters=parameters, temperature=temperature,
-                        dielectric=dielectric, surface=SurfaceEnergy(surface_tension, surface_offset), engine=engine)
+    options = BindingOptions(model=model, spacing=spacing, radii=radii, parameters=parameters, temperature=temperature,
+                             dielectric=dielectric, engine=engine)
+    plan = plan_binding(structure, select(structure, first, "first"), select(structure, second, "second"), options)
     return plan.binding(*plan.run(structure.positions, structure.cell))
