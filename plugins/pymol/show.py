@@ -152,8 +152,9 @@ class Results:
                     self._show_map(value, report, atoms)
                 elif kind == "mesh":
                     self._show_mesh(value)
-                elif kind == "figure" and "mesh" not in dict(results):  # it would hide the mesh
-                    self._show_figure(value)
+                elif kind == "figure":
+                    if "mesh" not in dict(results):  # which it would hide
+                        self._show_figure(value)
                 elif kind == "values" and atoms is not None:
                     self._show_values(value, atoms)
                 elif atoms is not None:

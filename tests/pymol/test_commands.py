@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 
 import vmdpotential as vp
@@ -246,7 +247,8 @@ def test_a_mesh_has_the_colours_of_its_values_and_names(dhfr):
     values = np.array([-2.0, 2.0, 0.0, np.nan])
     drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
     for _ in range(2):
-        lines = Results(dhfr, registry.get("command", "surface"), "", {}).show(Report([], {}, {"mesh": drawn}), None)
+        report = Report([], {}, {"mesh": drawn, "figure": Figure()})  # a picture of it would hide the mesh
+        lines = Results(dhfr, registry.get("command", "surface"), "", {}).show(report, read_selection(dhfr, "dhfr"))
         assert dhfr.get_type("surface") == "object:cgo"
         labels = []
         dhfr.iterate_state(1, "surface_labels", "labels.append((label, x, y, z))", space={"labels": labels})
