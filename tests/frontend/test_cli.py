@@ -336,8 +336,8 @@ def test_help_has_no_placeholders():
 
 
 def test_an_unknown_command_is_named_as_a_shell_has_it(capsys):
-    assert cli.main(["surfce", "a.pdb"]) == 2
+    assert cli.main(["surfaces", "a.pdb"]) == 2
     line = capsys.readouterr().err
-    assert "command surfce" in line
+    assert "command surfaces" in line
     assert "'surface'" in line
     assert "command=" not in line
