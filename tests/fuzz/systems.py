@@ -36,6 +36,8 @@ Rng = np.random.Generator
 MORE, MORE_IN_CONTINUUM = 1.5, 2.0
 #: Relative errors that are not stated: of sums whose values are float32, and of the constant of Coulomb's law.
 ROUNDING = 3e-5
+#: What rounding leaves of terms of float32 that cancel, relative to the largest that their sum could be.
+CANCELLED = 1e-7
 #: Relative differences of two solutions of one equation on one lattice.
 SOLVED = 2e-3
 WATER = 78.5
@@ -115,7 +117,8 @@ def check_sums(rng: Rng) -> Iterator[str]:
     stated = max(tolerance, grid.provenance.error or 0.0)
     total = np.sqrt(np.mean(values**2))
     error = np.sqrt(np.mean((values - right)[away] ** 2)) if away.any() else 0.0
-    if error > (MORE * stated + ROUNDING) * total:
+    most = unit * np.abs(structure.known_charges).sum() / max(0.05, apart.min())
+    if error > (MORE * stated + ROUNDING) * total + CANCELLED * most:
         yield f"map {name}: {error / total:.1e} wrong, stated {stated:.1e}"
     if screening:
         return
@@ -193,7 +196,7 @@ def check_continuum(rng: Rng) -> Iterator[str]:
     moved = mapped(ball(places @ quarter.T, charges, centre + shift), turned)[0].reshape(lattice.shape)
     back = np.flip(moved, 0).transpose(1, 0, 2).ravel()
     apart = np.sqrt(np.mean((back - values)[outside] ** 2) / np.mean(values[outside] ** 2))
-    if not apart < SOLVED:
+    if not apart < max(SOLVED, 0.5 * stated):
         yield f"turned and moved, {name}: other by {apart:.1e}"
     scaled, _ = mapped(ball(places, factor * charges, centre), lattice)
     if not np.sqrt(np.mean((scaled / factor - values) ** 2)) < SOLVED * np.sqrt(np.mean(values**2)):
