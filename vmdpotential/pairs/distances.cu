@@ -1,6 +1,58 @@
 // Histograms of distances, between the atoms of a cell and those of the rows of cells around it.
 #include "kernel.h"
 
+struct CellPlaces {
+    const double *positions;      // (N, 3)
+    int *cells;                   // (N,) the cell of each atom
+    index_t *counts, *following;  // (cells,) number of atoms of each; place of the next one, which is increased
+    double *x, *y, *z;            // (N,) results: atoms, wrapped and sorted by cell
+    double basis[3][3], inverse[3][3], low[3];
+    int shape[3];
+    bool wraps;
+};
+
+// The cell of an atom, and its position, wrapped into the box of the vectors if it is periodic.
+DEVICE int find_cell(const CellPlaces &args, index_t n, double (&at)[3])
+{
+    double apart[3];
+    for (int d = 0; d < 3; d++) {
+        at[d] = args.positions[3 * n + d];
+        apart[d] = at[d] - args.low[d];
+    }
+    int cell = 0;
+    for (int k = 0; k < 3; k++) {
+        double part = apart[0] * args.inverse[0][k] + apart[1] * args.inverse[1][k] + apart[2] * args.inverse[2][k];
+        if (args.wraps) {
+            const double whole = floor(part);
+            part -= whole;
+            for (int d = 0; d < 3; d++)
+                at[d] -= whole * args.basis[k][d];
+        }
+        const double place = part * args.shape[k];
+        const int last = args.shape[k] - 1;
+        cell = cell * args.shape[k] + (place > 0 ? place < last ? (int)place : last : 0);
+    }
+    return cell;
+}
+
+KERNEL(place_in_cells, CellPlaces, n)
+{
+    double at[3];
+    args.cells[n] = find_cell(args, n, at);
+    add_atomically(args.counts + args.cells[n], 1);
+}
+
+// The order within a cell does not matter: counts are the same in any.
+KERNEL(sort_by_cells, CellPlaces, n)
+{
+    double at[3];
+    find_cell(args, n, at);
+    const index_t place = add_atomically(args.following + args.cells[n], 1);
+    args.x[place] = at[0];
+    args.y[place] = at[1];
+    args.z[place] = at[2];
+}
+
 struct Distances {
     const double *px, *py, *pz;   // atoms i, sorted by cell with z fastest
     const index_t *first_i;       // (cells + 1,) the first atom of each cell
@@ -11,7 +63,8 @@ struct Distances {
     int shape[3];                 // number of cells along the vectors
     int row_count, parts;         // rows, and parts among which they are divided; an element is a cell and a part
     int bins;
-    double basis[3][3], scale;    // the vectors; bins per length
+    double basis[3][3], low[3];   // the vectors, and the corner from which they begin
+    double scale;                 // bins per length
     bool periodic;
     bool alone;                   // atoms j are atoms i: rows are on one side, pairs within a cell count once
 };
@@ -58,7 +111,7 @@ template <class Use> DEVICE void for_ranges(const Distances &args, index_t eleme
 #define WARPS (BLOCK_THREADS / 32)
 
 // A block has one element. Its threads take the atoms j in turn, for all atoms i of the cell, which are in shared memory
-// relative to the first of them, so that float32 suffices. Each warp has counts of its own, if they fit.
+// relative to its centre, so that float32 suffices. Each warp has counts of its own, if they fit.
 BLOCK_KERNEL(count_distances, Distances)
 {
     __shared__ unsigned all_counts[SHARED_COUNTS];
@@ -70,10 +123,17 @@ BLOCK_KERNEL(count_distances, Distances)
     for (int n = thread; n < copies * bins; n += BLOCK_THREADS)
         all_counts[n] = 0;
     const int cell = blockIdx.x % (args.shape[0] * args.shape[1] * args.shape[2]);
+    const int place[3] = {cell / (args.shape[1] * args.shape[2]), cell / args.shape[2] % args.shape[1],
+                          cell % args.shape[2]};
+    double origin[3];
+    for (int d = 0; d < 3; d++) {
+        origin[d] = args.low[d];
+        for (int k = 0; k < 3; k++)
+            origin[d] += (place[k] + 0.5) / args.shape[k] * args.basis[k][d];
+    }
     const index_t first = args.first_i[cell], last = args.first_i[cell + 1];
     for (index_t begin = first; begin < last; begin += BLOCK_THREADS) {
         const int size = last - begin < BLOCK_THREADS ? (int)(last - begin) : BLOCK_THREADS;
-        const double origin[3] = {args.px[first], args.py[first], args.pz[first]};
         __syncthreads();
         if (thread < size) {
             at[0][thread] = (float)(args.px[begin + thread] - origin[0]);

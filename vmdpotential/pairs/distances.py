@@ -1,4 +1,4 @@
-"""Histograms of distances, with the kernel of distances.cu; atoms are sorted into cells on the host."""
+"""Histograms of distances, with the kernels of distances.cu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from vmdpotential.engines import Engine
 from vmdpotential.errors import UsageError
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.sums import cells
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -24,10 +23,13 @@ KERNELS = KernelFile(Path(__file__).with_name("distances.cu"))
 PARTS, FEWEST = 2, 0.5
 
 #: Largest mean number of atoms in a cell, and number of pairs in a task, which takes a tenth of a second.
-MOST_IN_CELL, PART = 2000, 1e8
+MOST_IN_CELL, PART = 500, 1e8
 
 #: Number of elements that keep a GPU busy, threads of a block that computes one, and most threads of a CPU.
-BLOCKS, BLOCK_THREADS, MOST_THREADS = 1024, 128, 1024
+BLOCKS, BLOCK_THREADS, MOST_THREADS = 16384, 128, 1024
+
+#: Number of atoms that a thread takes at a time.
+ATOMS_AT_ONCE = 10_000
 
 
 def count_distances(engine: Engine, positions: Floats, others: Floats | None, cell: Cell | None, reach: float,
@@ -55,13 +57,12 @@ def count_distances(engine: Engine, positions: Floats, others: Floats | None, ce
     if cell is None:
         low = np.min([p.min(0) for p in sets], 0)
         extent = np.max([p.max(0) for p in sets], 0) - low
-        basis = np.diag(np.maximum(extent, reach))
+        basis = np.diag(np.maximum(extent, 1e-6 * reach))
     else:
         basis = np.ascontiguousarray(cell.vectors if cell.orthogonal else cell.reduced)
     heights = 1 / np.linalg.norm(np.linalg.inv(basis), axis=0)
     shape = _shape(heights, reach, max(map(len, sets)))
-    tables = [_sorted(p, basis, low, shape, cell is not None) for p in sets]
-    rows = _rows(basis, heights, shape, reach, others is None)
+    rows = _rows(basis, heights, shape, reach, others is None, cell is not None)
     count = int(shape.prod())
     # the rows around a cell are divided where there are few cells, and where many images make the work of a cell long,
     # because Ctrl-C only acts between tasks
@@ -70,15 +71,15 @@ def count_distances(engine: Engine, positions: Floats, others: Floats | None, ce
     elements = count * parts
     workers = engine.team_size((MOST_THREADS, 1))
     grain = max(1, min(elements // (8 * workers), int(PART * elements / max(pairs, 1))))
-    with engine.room(8 * bins + rows.nbytes + sum(array.nbytes for table in tables for array in table)):
-        held = [[engine.array(array) for array in table] for table in tables]
+    with engine.room(8 * bins + rows.nbytes + 52 * sum(map(len, sets)) + 24 * count * len(sets)):
+        held = [_sorted(engine, p, basis, low, shape, cell is not None) for p in sets]
         names = (("px", "py", "pz", "first_i"), ("x", "y", "z", "first_j"))
         values: dict[str, Any] = {name: array for n, table in zip(names, (held[0], held[-1]), strict=True)
                                   for name, array in zip(n, table, strict=True)}
         counts = engine.zeros(bins, np.int64)
         engine.launch(KERNELS["count_distances"], (elements, elements * BLOCK_THREADS), "distances", grain, **values,
                       rows=rows, row_count=len(rows), parts=parts, counts=counts, shape=shape, bins=bins, basis=basis,
-                      scale=bins / reach, periodic=cell is not None, alone=others is None)
+                      low=low, scale=bins / reach, periodic=cell is not None, alone=others is None)
         total: Integers = engine.to_host(counts)
     return total
 
@@ -91,24 +92,27 @@ def _shape(heights: Floats, reach: float, atoms: int) -> Integers:
     return np.asarray(shape, np.int64)
 
 
-def _sorted(positions: Floats, basis: Floats, low: Floats, shape: Integers, periodic: bool) -> tuple[Any, ...]:
-    """Return x, y and z of the atoms sorted by cell, and the first atom of each cell."""
-    fraction = (positions - low) @ np.linalg.inv(basis)
-    if periodic:
-        whole = np.floor(fraction)
-        positions, fraction = positions - whole @ basis, fraction - whole
-    place = np.clip((fraction * shape).astype(np.int64), 0, shape - 1)
-    key = (place[:, 0] * shape[1] + place[:, 1]) * shape[2] + place[:, 2]
-    count = int(shape.prod())
-    order = cells.order(key, count)
-    start = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(key, minlength=count), out=start[1:])
-    return (*np.ascontiguousarray(positions[order].T), start)
+def _sorted(engine: Engine, positions: Floats, basis: Floats, low: Floats, shape: Integers,
+            periodic: bool) -> tuple[Any, ...]:
+    """Return x, y and z of the atoms sorted by cell, and the first atom of each cell, in arrays of the engine."""
+    atoms, count = len(positions), int(shape.prod())
+    cells, counts = engine.empty(atoms, np.int32), engine.zeros(count, np.int64)
+    x, y, z = (engine.empty(atoms, np.float64) for _ in range(3))
+    given = {"positions": engine.array(np.ascontiguousarray(positions)), "cells": cells, "counts": counts, "x": x,
+             "y": y, "z": z, "basis": basis, "inverse": np.linalg.inv(basis), "low": low, "shape": shape,
+             "wraps": periodic}
+    engine.launch(KERNELS["place_in_cells"], atoms, "distances", ATOMS_AT_ONCE, following=None, **given)
+    first = np.zeros(count + 1, np.int64)
+    np.cumsum(engine.to_host(counts), out=first[1:])
+    engine.launch(KERNELS["sort_by_cells"], atoms, "distances", ATOMS_AT_ONCE,
+                  following=engine.array(first[:-1].copy()), **given)
+    return x, y, z, engine.array(first)
 
 
-def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: bool) -> NDArray[np.int32]:
+def _rows(basis: Floats, heights: Floats, shape: Integers, reach: float, half: bool,
+          periodic: bool) -> NDArray[np.int32]:
     """Return the rows of cells in reach of a cell; with `half`, one of each two opposite rows, and half of its own."""
-    most = np.ceil(reach * shape / heights).astype(np.int64)
+    most = np.ceil(np.minimum(reach * shape / heights, np.inf if periodic else shape - 1)).astype(np.int64)
     steps = [np.arange(-m, m + 1) for m in most]
     gap = [np.maximum(np.abs(s) - 1, 0) * h / n for s, h, n in zip(steps, heights, shape, strict=True)]
     orthogonal = np.count_nonzero(basis) == 3
