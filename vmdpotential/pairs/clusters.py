@@ -404,7 +404,7 @@ class Images:
         shifts = multiples @ box.vectors
         largest = float(np.abs(shifts).max() + np.max(box.sides) + 2 * reach)
         if box.vectors.any():  # atoms are not always wrapped
-            largest += max((float(np.abs(x).max(initial=0)) for x in sets), default=0.0)
+            largest += max((float(max(x.max(initial=0), -x.min(initial=0))) for x in sets), default=0.0)
         return cls(multiples, shifts, 2.0 ** (np.ceil(np.log2(largest)) - 22))
 
 

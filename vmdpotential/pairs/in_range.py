@@ -161,19 +161,21 @@ class PairsInRange:
 
     def rows(self, atoms: Atoms) -> NDArray[Any]:
         """Return the parameters and types of atoms (R, N), in the programs' units."""
-        rows = []
+        rows: list[tuple[Any, float]] = []
         for name in self.program.rows:
             if name not in atoms.parameters:
                 raise UsageError("parameters", f"atoms need {name}")
-            rows.append(np.asarray(atoms.parameters[name], np.float64) / self.length ** self.potential.atoms[name])
+            rows.append((atoms.parameters[name], self.length ** self.potential.atoms[name]))
         if self.potential.tables:
             if atoms.types is None:
                 raise UsageError("types", "atoms need the rows of the tables that they look up")
-            rows.append(np.asarray(atoms.types, np.float64))
-        for row in rows:
-            if row.shape != (len(atoms),):
-                raise UsageError("parameters", f"{row.shape} do not fit {len(atoms)} atoms")
-        return np.array(rows).reshape(len(rows), len(atoms)).astype(self.real)
+            rows.append((atoms.types, 1.0))
+        result = np.empty((len(rows), len(atoms)), self.real)
+        for row, (values, unit) in zip(result, rows, strict=True):
+            if np.shape(values) != row.shape:
+                raise UsageError("parameters", f"{np.shape(values)} do not fit {len(atoms)} atoms")
+            np.divide(values, unit, out=row, casting="same_kind")
+        return result
 
     def tables(self, atoms: Atoms) -> tuple[NDArray[Any], int]:
         """Return the tables of parameters by two types (K, T, T), for warps (T, T, K), and the number T of types."""

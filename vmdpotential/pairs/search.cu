@@ -828,7 +828,13 @@ template <class Real> DEVICE void list_chunk(const PairSearch &args)
         add_atomically(&args.counts[4], 32 * clusters);
 }
 
-BLOCK_KERNEL(list_clusters, PairSearch) { list_chunk<float>(args); }
-BLOCK_KERNEL(list_clusters_double, PairSearch) { list_chunk<double>(args); }
+// Six blocks on a multiprocessor leave each thread so many registers that none is spilled.
+#define LIST_KERNEL(name, Real) \
+    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 6) name(const PairSearch args, index_t) \
+    { \
+        list_chunk<Real>(args); \
+    }
+LIST_KERNEL(list_clusters, float)
+LIST_KERNEL(list_clusters_double, double)
 
 #endif
