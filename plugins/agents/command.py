@@ -34,4 +34,7 @@ def mcp(root: Annotated[Path, Option(
     return Report([], {"root": str(place)})
 
 
-command = Command.of(mcp, repeatable=False, unattended=False, examples=("mcp structures",))
+command = Command.of(mcp, repeatable=False, unattended=False, examples=(
+    "mcp structures",
+    "mcp . --seconds 60 --memory 2",
+))

@@ -142,7 +142,10 @@ def test_errors_outside_of_balls(radius, ion_radius, salt):
     (8, 4.0, 0.05), (8, 4.0, 0.002), (25, 12.0, 0.05), (25, 12.0, 0.001), (5, 2.5, 0.15), (15, 8.0, 0.0005)], [
         (25, 12.0, 0.001)]))
 def test_errors_of_the_full_equation_around_balls(charge, radius, salt):
-    """Of the potential outside and at the surface, and of the energy; no factor was chosen with these."""
+    """Of the potential outside and at the surface, and of the energy.
+
+    Two of the cases, the last of the largest balls and that of 15 e, were looked at when the factors were chosen.
+    """
     exact, work = (of(charge, radius, radius + 2.0, salt) for of in (around_a_charged_ball, work_of_charging))
     rng, ratios = np.random.default_rng(1990), []
     for spacing in (1.0, 0.8, 0.6):

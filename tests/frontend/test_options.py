@@ -24,7 +24,7 @@ COMMANDS = registry.available("command")
 EXAMPLES = [line for name in COMMANDS for line in registry.get("command", name).examples]
 
 #: Examples that are only parsed: they change the user's files, wait for frames, or take longer than a test may.
-PARSED = ("install", "live", "completion", "verify", "benchmark", "devices --clear-cache")
+PARSED = ("mcp ", "install", "live", "completion", "verify", "benchmark", "devices --clear-cache")
 
 #: Those that take more than half a second.
 SLOW = ("average", "field", "energy", "probe", "batch", "surface", "view",
