@@ -333,7 +333,8 @@ class PairList:
                 kernel, (len(sums.shares) - 1, clusters.WARP * items), "pairs", 1, **self._fixed,
                 atoms_i=sets[0].atoms, atoms_j=sets[-1].atoms, centres_i=sets[0].centres, centres_j=sets[-1].centres,
                 sums_i=sums.values[0], sums_j=sums.values[-1], energies_i=sums.energies[0],
-                energies_j=sums.energies[-1], shares=sums.shares, begin=begin, step=step, item_count=items,
+                energies_j=sums.energies[-1], shares=None if pairs.shape.for_warps else sums.shares, begin=begin,
+                step=step, item_count=items,
                 chunks_i=sets[0].chunk_count, chunks_j=sets[-1].chunk_count)
 
     def gather(self, sums: Sums) -> PairResult:

@@ -97,10 +97,11 @@ class PairProgram:
 
     def arguments(self, length: float) -> dict[str, Any]:
         """Return arguments of the kernels in a unit of length, A."""
-        known = np.zeros(MAX_CONSTANTS)
+        known, given = np.zeros(MAX_CONSTANTS), self._arguments
         if length != CPU_LENGTH:
             known[: len(self.constants)] = self.constants
-        return self._arguments | {"known": known, "cutoff2": self.potential.scaled(self._outputs).cutoff2}
+            given = {name: None if isinstance(value, np.ndarray) else value for name, value in given.items()}
+        return given | {"known": known, "cutoff2": self.potential.scaled(self._outputs).cutoff2}
 
     @cached_property
     def _programs(self) -> dict[str, ScaledPairs]:
