@@ -91,9 +91,10 @@ def terms_of_frames(draw: Callable[[Axes], Axes]) -> Figure:
 
 def draw_terms(ax: Axes, frames: Sequence[int], terms: Mapping[str, Floats], title: str = "") -> Axes:
     """Draw energies, kcal/mol, over the numbers of frames into Axes; the last one is the total."""
+    colours = CURVE_COLOURS[:3] + CURVE_COLOURS[4:]  # without black, which is that of the total
     for n, (name, values) in enumerate(terms.items()):
         last = n == len(terms) - 1
-        ax.plot(frames, values, color="black" if last else CURVE_COLOURS[n % len(CURVE_COLOURS)],
+        ax.plot(frames, values, color="black" if last else colours[n % len(colours)],
                 marker="o" if len(frames) < FEW else "", markersize=2, label=drawable_text(name))
     ax.axhline(0, color="#808080", linewidth=0.4, zorder=0)
     ax.set(xlabel="Frame", ylabel="Energy (kcal/mol)")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
+from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY, in_water
 from vmdpotential.molecule.selection import is_water
@@ -103,7 +104,10 @@ class Medium(CheckedOptions):
         UsageError
             For a parameter that the solver does not have, or an unknown solver.
         """
-        solver = registry.get("solver", method)
+        try:
+            solver = registry.get("solver", method)
+        except UsageError as error:
+            raise UsageError("method", error.text, error.hint, value=method) from None
         values = solver.parameters({**({} if salt is None else {"salt": salt}), **parameters})
         permittivity = solver.dielectric if dielectric is None else dielectric
         return cls("water", permittivity, temperature, values.get("salt"), method, values)
