@@ -149,7 +149,7 @@ def test_a_file_larger_than_the_limit_is_an_error(root):
     assert [path.name for path in root.iterdir()] == ["peptide.pdb"]
 
 
-@pytest.mark.parametrize("count", [pytest.param(60, marks=pytest.mark.slow),
+@pytest.mark.parametrize("count", [pytest.param(25, marks=pytest.mark.slow),
                                    pytest.param(1000, marks=pytest.mark.nightly)])
 def test_random_calls_stay_in_the_root_folder(count):
     done = subprocess.run([sys.executable, "-m", "fuzz", "--tools", str(count), "--seed", "3"],

@@ -232,7 +232,7 @@ def test_slice_of_a_map_that_chimerax_opened(session, ions, do, log, tmp_path):
     ("map #1:77", "potential map: structure #1:77: there are no such atoms; specify atoms of #1 (AtomicStructure"),
     ("map #9", "potential map: structure #9: there are no such atoms; specify atoms of #1 (AtomicStructure"),
     ("map #1 method direct boundary periodic", "potential map: boundary periodic"),
-    ("map #1 spacing 0.01 boundary open", "potential map: a map of"),
+    ("map #1 spacing 0.01 boundary open", "potential map: the method pb: "),
     ("map nothing", 'Missing or invalid "structure" argument: invalid atoms specifier: "nothing" is not a selector name'
      "; specify atoms, such as #1"),
     ("ionize #1:NA,CL", "potential ionize: "),
