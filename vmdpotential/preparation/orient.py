@@ -55,7 +55,8 @@ def random_rotations(count: int) -> NDArray[np.float64]:
     """Return random rotations (count, 3, 3), uniformly distributed and always the same."""
     from scipy.spatial.transform import Rotation
 
-    return np.asarray(Rotation.random(count, rng=np.random.default_rng(7)).as_matrix(), np.float64)
+    # what Rotation.random does, whose argument for the generator has another name in older versions
+    return np.asarray(Rotation.from_quat(np.random.default_rng(7).normal(size=(count, 4))).as_matrix(), np.float64)
 
 
 def _fit(arms: Floats, rotations: Floats) -> Floats:
