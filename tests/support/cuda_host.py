@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import re
 import zlib
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -264,7 +265,11 @@ class HostGpu:
     def take(self, size):
         return self.keep(np.full(size, 0xFF, np.uint8))
 
-    timer = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None, time_since=lambda start: 1.0)
+    @cached_property
+    def stage(self):
+        return device.Stage()
+
+    timer = SimpleNamespace(record=lambda stream=None: None, synchronize=lambda: None, time_since=lambda start: 1.0)
 
     def streams(self):
         return self.timer, [(self.timer, self.timer)]
@@ -329,7 +334,7 @@ class HostGpu:
     def copy(self, array, address, stream=None):
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
-    def copy_back(self, address, array):
+    def copy_back(self, address, array, stream=None):
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
 
@@ -340,7 +345,8 @@ def install(monkeypatch):
     driver = SimpleNamespace(
         memset_d32_async=host.memset, memset_d32=lambda address, value, count: host.memset(address, value, count, None),
         memset_d8=ctypes.memset, memcpy_dtod=ctypes.memmove, memcpy_dtoh=host.copy,
-        memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back,
+        memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back, memcpy_htod_async=host.copy_back,
+        pagelocked_empty=np.empty, mem_alloc=lambda size: host.take(size).address, Event=lambda: host.timer,
         MemoryError=nothing, Error=nothing, Context=SimpleNamespace(synchronize=lambda: None))
     for module in (device, copies, kernels, result):
         monkeypatch.setattr(module, "cuda_driver", lambda: driver)

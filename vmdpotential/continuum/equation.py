@@ -9,6 +9,7 @@ unknown outside is the potential itself, no small difference of two large number
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
 from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.tangential import add_flows_along
 from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice
+from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 Values = NDArray[np.float32]
@@ -124,6 +125,18 @@ def thinned_axis(count: int, step: int) -> tuple[Floats, CubicInterpolation]:
     return chosen, CubicInterpolation(chosen, every)
 
 
+def interpolate_faces(engine: Engine, values: Any, axes: Sequence[CubicInterpolation],
+                      shape: tuple[int, ...]) -> Any:
+    """Return the values at the nodes of the faces of a lattice, one face after the other, from those of `shape`."""
+    finer = tuple(len(axis.first) for axis in axes)
+    count = sum(2 * math.prod(finer) // n for n in finer)
+    result = engine.empty(count, np.float64)
+    engine.launch(KERNELS["interpolate_faces"], count, "surface", POINTS_PER_TASK, planes=values, out=result,
+                  first=np.concatenate([axis.first for axis in axes]),
+                  weights=np.concatenate([axis.weights for axis in axes]), coarse_shape=shape, shape=finer)
+    return result
+
+
 @dataclass(frozen=True, eq=False)
 class KnownSolution:
     """A solution on a lattice from which another one may start.
@@ -147,9 +160,9 @@ def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
     """
     if c.gaussian:
         return slice(0, lattice.shape[0]), slice(0, lattice.shape[1]), slice(0, lattice.shape[2])
-    far = c.radii.max() + NEXT * lattice.spacing
-    first = ((c.positions.min(0) - far - lattice.origin) // lattice.spacing).astype(np.int64)
-    last = ((c.positions.max(0) + far - lattice.origin) // lattice.spacing).astype(np.int64) + 2
+    far, (low, high) = c.radii.max() + NEXT * lattice.spacing, coordinate_bounds(c.positions)
+    first = ((low - far - lattice.origin) // lattice.spacing).astype(np.int64)
+    last = ((high + far - lattice.origin) // lattice.spacing).astype(np.int64) + 2
     x, y, z = (slice(min(max(a, 0), n - 1), max(min(b, n), 1))
                for a, b, n in zip(first.tolist(), last.tolist(), lattice.shape, strict=True))
     return x, y, z
@@ -189,7 +202,7 @@ class Problem:
 
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: NodeSum, engine: Engine,
                  near: float = CLOSED_FORM_SPACINGS, lasting: bool = False) -> None:
-        self.continuum, self.lattice, self._engine = continuum, lattice, engine
+        self.continuum, self.lattice, self.engine = continuum, lattice, engine
         self._total, self._near, self._lasting, self._depth = total, near, lasting, depth
         c = continuum
         distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
@@ -208,7 +221,7 @@ class Problem:
 
     def charge(self, charges: Floats) -> None:
         """Set the charges (N,), e, of the atoms, and start from a solution of 0."""
-        c, lattice, engine = self.continuum.with_charges(charges), self.lattice, self._engine
+        c, lattice, engine = self.continuum.with_charges(charges), self.lattice, self.engine
         self.continuum = c
         nx, ny, nz = lattice.shape
         wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
@@ -245,7 +258,7 @@ class Problem:
 
         Without a sharp surface that is van der Waals', where the unknown changes.
         """
-        return self.continuum.surface.distances(self.lattice, engine=self._engine)
+        return self.continuum.surface.distances(self.lattice, engine=self.engine)
 
     def _around(self) -> tuple[Floats, Floats, Floats]:
         """Return how much of the cells of nodes at each height is in the solution, and permittivities around molecules.
@@ -276,7 +289,7 @@ class Problem:
         if self._corrected:
             return
         add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self.unknown,
-                        self.sources, self._engine)
+                        self.sources, self.engine)
         self._corrected = True
         if not self._lasting:
             self._distances = None
@@ -339,9 +352,9 @@ class Problem:
         return self._copied(self.known)
 
     def _copied(self, known: KnownSolution) -> Any:
-        result = self._engine.empty(self.lattice.shape, np.float32)
-        self._by_nodes("restart_solution", self.lattice.shape, known=self._engine.array(known.unknown),
-                       before=self._engine.array(known.within), within=self.within, charged=self._phi, out=result,
+        result = self.engine.empty(self.lattice.shape, np.float32)
+        self._by_nodes("restart_solution", self.lattice.shape, known=self.engine.array(known.unknown),
+                       before=self.engine.array(known.within), within=self.within, charged=self._phi, out=result,
                        shape=self.lattice.shape)
         return result
 
@@ -353,8 +366,8 @@ class Problem:
         pieces = -(-planes // grain)
         self._by_nodes("refine_solution", self.lattice.shape, coarse=coarser.unknown, charged=coarser._phi,
                        coarse_within=coarser.within, within=self.within, out=self.unknown,
-                       line=self._engine.zeros((pieces, cells), np.float32),
-                       inner=self._engine.zeros((pieces, cells), np.int64), coarse_shape=coarser.lattice.shape,
+                       line=self.engine.zeros((pieces, cells), np.float32),
+                       inner=self.engine.zeros((pieces, cells), np.int64), coarse_shape=coarser.lattice.shape,
                        shape=self.lattice.shape, first=first, ratio=ratio, cells=cells, grain=grain)
 
     def agree(self, finer: Problem, ratio: int) -> None:
@@ -368,7 +381,7 @@ class Problem:
         if any(s.stop - s.start < 1 for s in part):
             return
         shape = tuple(s.stop - s.start for s in part)
-        flows = self._engine.empty(shape, np.float32)
+        flows = self.engine.empty(shape, np.float32)
         x, y, z = self.edges
         sums = self._reduced("find_fine_flows", shape[0], 2, values=values, x=x, y=y, z=z, k2=self.k2, ions=self.ions,
                              sources=self.sources, out=flows, value_shape=values.shape, shape=self.lattice.shape,
@@ -386,7 +399,7 @@ class Problem:
     def _shared_values(self, finer: Problem, ratio: int) -> Any:
         """Return the finer solution at the nodes of :meth:`part_shared`."""
         part = self.part_shared(finer.lattice, ratio)
-        result = self._engine.empty(tuple(s.stop - s.start for s in part), np.float64)
+        result = self.engine.empty(tuple(s.stop - s.start for s in part), np.float64)
         self._by_nodes("take_shared_nodes", result.shape, finer=finer.unknown, finer_within=finer.within,
                        within=self.within, charged=self._phi, out=result, finer_shape=finer.lattice.shape,
                        part=result.shape, shape=self.lattice.shape, first=[s.start for s in part], ratio=ratio)
@@ -394,11 +407,11 @@ class Problem:
 
     def potential(self, part: tuple[slice, slice, slice], unit: float = 1.0) -> Values:
         """Return the total potential on a part of the lattice, kT/e, or in another `unit`, in an array of numpy."""
-        result = self._engine.empty(tuple(s.stop - s.start for s in part), np.float32)
+        result = self.engine.empty(tuple(s.stop - s.start for s in part), np.float32)
         self._by_nodes("find_potential", result.shape, unknown=self.unknown, charged=self._phi, within=self.within,
                        out=result, shape=self.lattice.shape, out_shape=result.shape, first=[s.start for s in part],
                        factor=unit)
-        return self._engine.to_host(result)
+        return self.engine.to_host(result)
 
     def squares(self, finer: Problem, ratio: int, unknown: Any) -> Floats:
         """Return sums of squares at the outer nodes that a finer lattice shares: of its solution, and of differences.
@@ -429,41 +442,47 @@ class Problem:
                                    for grid in (self.lattice, finer))
         axes = [_between(coarse, fine, kinks if d == 2 else ())
                 for d, (coarse, fine) in enumerate(zip(coarse_axes, finer_axes, strict=True))]
-        count, finer_count = (sum(2 * grid.size // n for n in grid.shape) for grid in (self.lattice, finer))
-        planes, result = self._engine.empty(count, np.float64), self._engine.empty(finer_count, np.float64)
+        count = sum(2 * self.lattice.size // n for n in self.lattice.shape)
+        planes = self.engine.empty(count, np.float64)
         self._launch("sum_face_planes", count, unknown=self.unknown, within=self.within, charged=self._phi, out=planes,
                      shape=self.lattice.shape, first=[axes[axis].first[end] for axis, end in LATTICE_FACES],
                      weights=np.concatenate([axes[axis].weights[end] for axis, end in LATTICE_FACES]))
-        self._launch("interpolate_faces", finer_count, planes=planes, first=np.concatenate([a.first for a in axes]),
-                     weights=np.concatenate([a.weights for a in axes]), out=result, coarse_shape=self.lattice.shape,
-                     shape=finer.shape)
-        return result
+        return interpolate_faces(self.engine, planes, axes, self.lattice.shape)
 
     def host(self, values: Any) -> NDArray[Any]:
         """Return the values of an array of the engine in one of numpy."""
-        return self._engine.to_host(values)
+        return self.engine.to_host(values)
 
-    def values_at(self, values: Any, places: NDArray[np.int64]) -> Floats:
-        """Return the values (P,) of an array of the engine at places in the flat array."""
-        result = self._engine.empty(len(places), np.float64)
-        self._launch("take_places", len(places), values=values, places=places, out=result)
-        return np.asarray(self._engine.to_host(result))
+    def layer(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Return positions (2 E, 3), A, and charges (2 E,), e, that have the potential of what is in a box.
+
+        `first` and `last` are the outermost nodes of the box (3,). Both results are arrays of the engine: what the
+        edges across the faces give to their outer ends, then to their inner ones.
+        """
+        sides, lattice, (x, y, z) = last - first - 1, self.lattice, self.edges
+        count = int((2 * sides.prod() // sides).sum())
+        points, charges = self.engine.empty((2 * count, 3), np.float64), self.engine.empty(2 * count, np.float64)
+        self._launch("find_layer", count, unknown=self.unknown, x=x, y=y, z=z, points=points, charges=charges,
+                     count=count, shape=lattice.shape, first=first, last=last, sides=sides, origin=lattice.origin,
+                     spacing=lattice.spacing,
+                     factor=float(lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant))
+        return points, charges
 
     def _launch(self, name: str, count: int, /, **values: Any) -> None:
         """Run a kernel of exchange.cu for independent elements."""
-        self._engine.launch(KERNELS[name], count, "surface", POINTS_PER_TASK, **values)
+        self.engine.launch(KERNELS[name], count, "surface", POINTS_PER_TASK, **values)
 
     def _by_nodes(self, name: str, shape: tuple[int, ...], /, **values: Any) -> None:
         """Run a kernel of exchange.cu for the nodes of a lattice."""
-        self._engine.launch(KERNELS[name], (shape[0], math.prod(shape)), "surface", region.planes_at_once(shape[0]),
+        self.engine.launch(KERNELS[name], (shape[0], math.prod(shape)), "surface", region.planes_at_once(shape[0]),
                             **values)
 
     def _reduced(self, name: str, planes: int, numbers: int, /, **values: Any) -> Floats:
         """Run a kernel of exchange.cu that adds up numbers over nodes; return their sums."""
-        sums = self._engine.empty((planes, numbers), np.float64)
-        self._engine.launch(KERNELS[name], (planes, BLOCK * planes), "surface", region.planes_at_once(planes),
+        sums = self.engine.empty((planes, numbers), np.float64)
+        self.engine.launch(KERNELS[name], (planes, BLOCK * planes), "surface", region.planes_at_once(planes),
                             sums=sums, **values)
-        result: Floats = self._engine.to_host(sums).sum(0)
+        result: Floats = self.engine.to_host(sums).sum(0)
         return result
 
     def reaction(self, unknown: Any = None) -> Floats:
@@ -475,11 +494,11 @@ class Problem:
         if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
             return np.zeros(len(positions))
         origin, spacing = self.lattice.origin, self.lattice.spacing
-        found = self._engine.empty(len(positions), np.float64)
+        found = self.engine.empty(len(positions), np.float64)
         self._launch("find_reaction", len(positions), points=np.ascontiguousarray(positions), unknown=unknown,
                      within=self.within, charged=self._phi, out=found, shape=self.lattice.shape, origin=origin,
                      spacing=spacing)
-        result = self._engine.to_host(found)
+        result = self.engine.to_host(found)
         if self.continuum.gaussian:
             kinks, part = smooth.ChargeKinks(self.continuum), ((positions - origin) / spacing) % 1
             for corner in np.ndindex(2, 2, 2):

@@ -289,19 +289,14 @@ struct FacePlanes {
 // Where the nodes of face f begin, in an array of those of all six: two across x, two across y and two across z.
 DEVICE index_t face_start(const index_t *shape, int face)
 {
-    const index_t sizes[3] = {shape[1] * shape[2], shape[0] * shape[2], shape[0] * shape[1]};
-    index_t start = 0;
-    for (int f = 0; f < face; f++)
-        start += sizes[f / 2];
-    return start;
+    const index_t x = shape[1] * shape[2], y = shape[0] * shape[2], z = shape[0] * shape[1];
+    return face < 2 ? face * x : face < 4 ? 2 * x + (face - 2) * y : 2 * (x + y) + (face - 4) * z;
 }
 
 DEVICE int find_face(const index_t *shape, index_t n)
 {
-    int face = 0;
-    while (n >= face_start(shape, face + 1))
-        face++;
-    return face;
+    const int axis = (n >= face_start(shape, 2)) + (n >= face_start(shape, 4));
+    return 2 * axis + (n >= face_start(shape, 2 * axis + 1));
 }
 
 // The total potential at a node of a plane for a face: a weighted sum over four planes of the lattice, from `first` on.
@@ -370,13 +365,36 @@ KERNEL(set_boundary, Boundary, n)
         args.unknown[at] = (float)(args.values[n] - own);
 }
 
-struct Places {
-    const float *values;
-    const index_t *places;
-    double *out;
+struct Layer {
+    const float *unknown, *x, *y, *z;    // the solution and the conductances
+    double *points, *charges;            // results (2, count, 3) and (2, count): of outer nodes, then of inner ones
+    index_t count, shape[3];
+    index_t first[3], last[3], sides[3]; // the outermost nodes of a box, and the numbers of nodes between
+    double origin[3], spacing[3], factor;
 };
 
-KERNEL(take_places, Places, n) { args.out[n] = args.values[args.places[n]]; }
+// The charges at both ends of an edge across a face of a box for which the discrete equation has a solution outside of
+// the box, and 0 inside.
+KERNEL(find_layer, Layer, n)
+{
+    const int face = find_face(args.sides, n), axis = face / 2;
+    const index_t place = n - face_start(args.sides, face), row = args.sides[axis == 2 ? 1 : 2];
+    const index_t between[3] = {place / row, axis == 0 ? place / row : place % row, place % row};
+    const index_t size = args.shape[1] * args.shape[2], steps[3] = {size, args.shape[2], 1};
+    const index_t inwards = face % 2 ? -1 : 1;
+    index_t outer = 0;
+    for (int d = 0; d < 3; d++) {
+        const index_t at = d != axis ? args.first[d] + 1 + between[d] : face % 2 ? args.last[d] : args.first[d];
+        outer += at * steps[d];
+        for (int end = 0; end < 2; end++)
+            args.points[3 * (end * args.count + n) + d]
+                = args.origin[d] + args.spacing[d] * (at + (d == axis && end ? inwards : 0));
+    }
+    const index_t inner = outer + inwards * steps[axis];
+    const double flow = args.factor * (axis == 0 ? args.x : axis == 1 ? args.y : args.z)[face % 2 ? inner : outer];
+    args.charges[n] = flow * args.unknown[inner];
+    args.charges[args.count + n] = -flow * args.unknown[outer];
+}
 
 // The first node of the cell of a point, and the point's place in the cell, from 0 to 1 along each axis.
 DEVICE void cell_of(const double *point, const double *origin, const double *spacing, const index_t *shape,
@@ -419,6 +437,28 @@ KERNEL(find_reaction, Reaction, n)
     args.out[n] = total;
 }
 
+struct Spreading {
+    const double *points, *charges;
+    index_t *sums;                    // (shape) result, of whole numbers, so that their order does not matter
+    index_t shape[3];
+    double origin[3], spacing[3], unit;
+};
+
+// Add a charge to the nodes around it, in proportion to the weights of the nodes in interpolation.
+KERNEL(spread_charges, Spreading, n)
+{
+    index_t cell[3];
+    double part[3];
+    cell_of(args.points + 3 * n, args.origin, args.spacing, args.shape, cell, part);
+    for (int c = 0; c < 8; c++) {
+        const int i = c >> 2, j = c >> 1 & 1, k = c & 1;
+        const double share = args.charges[n] * (i ? part[0] : 1 - part[0]) * (j ? part[1] : 1 - part[1])
+            * (k ? part[2] : 1 - part[2]);
+        add_atomically(args.sums + ((cell[0] + i) * args.shape[1] + cell[1] + j) * args.shape[2] + cell[2] + k,
+                       (index_t)rint(share / args.unit));
+    }
+}
+
 #ifndef __CUDACC__
 struct CubicSums {
     const double *values, *weights;   // (N, columns), (points, 4)
@@ -435,29 +475,6 @@ KERNEL(sum_four_rows, CubicSums, p)
         for (int n = 0; n < 4; n++)
             total += weights[n] * args.values[(args.first[p] + n) * args.columns + m];
         args.out[p * args.columns + m] = total;
-    }
-}
-
-struct Spreading {
-    const double *points, *charges;
-    double *sums;                     // (shape)
-    index_t shape[3], count;
-    double origin[3], spacing[3];
-};
-
-// Add charges to the nodes around them, in proportion to the weights of the nodes in interpolation.
-KERNEL(spread_charges, Spreading, all)
-{
-    for (index_t n = 0; n < args.count; n++) {
-        index_t cell[3];
-        double part[3];
-        cell_of(args.points + 3 * n, args.origin, args.spacing, args.shape, cell, part);
-        for (int i = 0; i < 2; i++)
-            for (int j = 0; j < 2; j++)
-                for (int k = 0; k < 2; k++)
-                    args.sums[((cell[0] + i) * args.shape[1] + cell[1] + j) * args.shape[2] + cell[2] + k] +=
-                        args.charges[n] * (i ? part[0] : 1 - part[0]) * (j ? part[1] : 1 - part[1])
-                        * (k ? part[2] : 1 - part[2]);
     }
 }
 #endif

@@ -22,10 +22,12 @@ from vmdpotential.continuum import layers
 from vmdpotential.continuum.equation import (
     KERNELS,
     LATTICE_FACES,
+    POINTS_PER_TASK,
     KnownSolution,
     Problem,
     Values,
     enclosing_lattice,
+    interpolate_faces,
     thinned_axis,
 )
 from vmdpotential.continuum.interpolation import SolutionInterpolant
@@ -40,7 +42,6 @@ from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
-from vmdpotential.kernels.launch import call_kernel
 from vmdpotential.sums import ChargeStatistics, Method, Plan, Request
 from vmdpotential.sums.accuracy import Errors, run_to_tolerance
 from vmdpotential.sums.choice import fastest_method
@@ -208,14 +209,14 @@ class TwoLattices:
             # until the solution itself gives better values
             edge = self.far.on_faces(wide)
         else:
-            edge = faces.interpolated(far_field(continuum, engine, faces.points))
+            edge = faces.interpolated(engine, far_field(continuum, engine, faces.points))
         self.far.solve(edge, ROUGH)
         self.far.correct()
         if exposed:
             self.far.solve(edge, START)
         self._equivalent = equivalent_charges(self.far)
         if self._equivalent is not None or before is not None:
-            edge = faces.interpolated(self._far_field(faces.points))
+            edge = faces.interpolated(engine, self._far_field(faces.points))
         self.far.solve(edge, START)
         #: Relative errors next to the molecule, and outside, by the values at the faces; of the full equation.
         self._unsettled = np.zeros(2)
@@ -255,19 +256,19 @@ class TwoLattices:
         self.fine.finish()
         self.reaction = self.fine.reaction()
 
-    def _settle(self, fine: Lattice, faces: FaceNodes, edge: Floats) -> Floats:
+    def _settle(self, fine: Lattice, faces: FaceNodes, edge: Any) -> Any:
         """Repeat the boundary values of the full equation until they fit the solution; return them."""
         far, changes = self.far, [np.zeros(3)]
         part = far.part_shared(fine, self.ratio)
         chosen = _places(far.host(far.within)[part])
         for _ in range(FULL_ROUNDS):
-            last, before = edge, np.array(far.host(far.unknown)[part])
+            last, before = far.host(edge), np.array(far.host(far.unknown)[part])
             self._equivalent = equivalent_charges(far)
-            edge = faces.interpolated(self._far_field(faces.points))
+            edge = faces.interpolated(self.engine, self._far_field(faces.points))
             far.solve(edge, START)
             after = far.host(far.unknown)[part]
             inside = [_relative(after[nodes], before[nodes]) for nodes in chosen]
-            changes.append(np.array([*inside, _relative(edge, last)]))
+            changes.append(np.array([*inside, _relative(far.host(edge), last)]))
             if changes[-1].max() < SETTLED:
                 break
         # further rounds would change them less and less
@@ -275,7 +276,7 @@ class TwoLattices:
         left = changes[-1] * ratios / (1 - ratios)
         near, outside, at_faces = np.sum(changes, axis=0)
         shares = np.array([near, outside]) / (at_faces + TINY)
-        self._unsettled = np.hypot(left[:2], shares * self._bent_beyond(far.lattice, edge))
+        self._unsettled = np.hypot(left[:2], shares * self._bent_beyond(far.lattice, far.host(edge)))
         return edge
 
     def _bent_beyond(self, lattice: Lattice, edge: Floats) -> float:
@@ -551,7 +552,8 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
         factors[(positions[:, 2] > membrane.low) & (positions[:, 2] < membrane.high)] = 1.0
     charges = continuum.charges * factors
     if len(charges) > 200 and membrane is None:
-        positions, charges = _gathered(positions, charges, CLUSTERS)
+        positions, charges = _gathered(engine, np.ascontiguousarray(positions), charges, *coordinate_bounds(positions),
+                                       CLUSTERS, float(np.abs(charges).sum()))
     return _screened(continuum, engine, points, positions, charges, CLUSTERS)
 
 
@@ -595,31 +597,18 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     last = np.ceil((high + margin - lattice.origin) / lattice.spacing).astype(int) + 1
     if (first < 2).any() or (last > np.array(lattice.shape) - 3).any():
         return None
-    # the discrete equation of the solution outside of the box, and of 0 inside: each edge across a face of the box
-    # gives the charges of the nodes at its two ends
-    factor = float(lattice.spacing.mean()) / (4 * np.pi * c.constant)
-    faces, conductances = [], []
-    for axis in range(3):
-        sides = [np.arange(a + 1, b) for a, b in zip(first, last, strict=True)]
-        sides[axis] = np.array([first[axis], first[axis] + 1, last[axis] - 1, last[axis]])
-        nodes = np.moveaxis(np.stack(np.meshgrid(*sides, indexing="ij"), -1), axis, 0).reshape(4, -1, 3)
-        faces.append(np.stack([nodes[[0, 3]], nodes[[1, 2]]]).reshape(2, -1, 3))  # the outer nodes, and the inner ones
-        begin = nodes[[0, 2]].reshape(-1, 3)  # edges belong to their first node
-        conductances.append(problem.values_at(problem.edges[axis], np.ravel_multi_index(tuple(begin.T), lattice.shape)))
-    nodes = np.concatenate(faces, 1)
-    values = problem.values_at(problem.unknown, np.ravel_multi_index(tuple(nodes.reshape(-1, 3).T), lattice.shape))
-    at_outer, at_inner = factor * np.concatenate(conductances) * values.reshape(2, -1)
-    points, charges = lattice.points(nodes.reshape(-1, 3)), np.concatenate([at_inner, -at_outer])
+    found = problem.layer(first, last)
+    engine, low, high = problem.engine, *lattice.points(np.stack([first, last]))
+    # where the box is close to the faces, at which they give the potential, clusters are small, and inside of them
+    room = float(np.minimum(low - lattice.origin, lattice.last - high).min())
+    apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()), 0.5 * room)
+    if not _exposed(c):
+        return _gathered(engine, *found, low, high, apart, float(np.abs(c.charges).sum()))
+    points, charges = (engine.to_host(array) for array in found)
     if c.kappa == 0:
         charges += (c.charges.sum() - charges.sum()) / len(charges)
     if c.membrane is not None:
         return points, charges
-    # where the box is close to the faces, at which they give the potential, clusters are small, and inside of them
-    low, high = points.min(0), points.max(0)
-    room = float(np.minimum(low - lattice.origin, lattice.last - high).min())
-    apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()), 0.5 * room)
-    if not _exposed(c):
-        return _gathered(points, charges, apart)
     axes = [np.linspace(a, b, max(4, 1 + math.ceil((b - a) / apart))) for a, b in zip(low, high, strict=True)]
     sums = layers.distributed(points, charges, axes)
     filled = np.nonzero(sums)
@@ -647,33 +636,27 @@ class FaceNodes:
         grids = [np.stack(np.meshgrid(*(chosen[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
                           -1).reshape(-1, 3) for axis, end in LATTICE_FACES]
         self.points = lattice.points(np.concatenate(grids))
-        self._ends = np.cumsum([len(each) for each in grids])[:-1]
-        self._counts = [len(each) for each in chosen]
+        self._shape = tuple(len(each) for each in chosen)
 
-    def interpolated(self, values: Floats) -> Floats:
+    def interpolated(self, engine: Engine, values: Floats) -> Any:
         """Return a potential with `values` (P,) at :attr:`points` at all nodes, as :meth:`.Problem.solve` takes it."""
-        results = []
-        for (axis, _), part in zip(LATTICE_FACES, np.split(values, self._ends), strict=True):
-            y, z = (d for d in range(3) if d != axis)
-            rows = self._axes[y].of(part.reshape(self._counts[y], self._counts[z]))
-            results.append(self._axes[z].of(rows.T).T.ravel())
-        return np.concatenate(results)
+        return interpolate_faces(engine, values, self._axes, self._shape)
 
 
-def _gathered(positions: Floats, charges: Floats, apart: float) -> tuple[Floats, Floats]:
-    """Return the charges distributed trilinearly to nodes `apart` A apart.
+def _gathered(engine: Engine, points: Any, charges: Any, low: Floats, high: Floats, apart: float,
+              total: float) -> tuple[Floats, Floats]:
+    """Return charges distributed trilinearly to nodes `apart` A apart, in a box between two corners.
 
-    This preserves their sum and their dipole moment.
+    This preserves their sum and their dipole moment. The sum of their absolute values is much less than 65,000 `total`.
     """
-    low, high = coordinate_bounds(positions)
     a, b, c = (int(n) for n in (high - low) / apart)
-    lattice = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2))
-    sums = np.zeros(lattice.shape)
-    call_kernel(KERNELS["spread_charges"], 0, 1, points=np.ascontiguousarray(positions),
-                charges=np.ascontiguousarray(charges),
-         sums=sums, shape=lattice.shape, count=len(charges), origin=lattice.origin, spacing=lattice.spacing)
-    nodes = np.nonzero(sums)
-    return lattice.points(np.stack(nodes, 1)), sums[nodes]
+    lattice, unit = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2)), 2.0 ** (int(np.frexp(total)[1]) - 46)
+    sums = engine.zeros(lattice.shape, np.int64)
+    engine.launch(KERNELS["spread_charges"], len(charges), "surface", POINTS_PER_TASK, points=points, charges=charges,
+                  sums=sums, shape=lattice.shape, origin=lattice.origin, spacing=lattice.spacing, unit=unit)
+    found = engine.to_host(sums)
+    nodes = np.nonzero(found)
+    return lattice.points(np.stack(nodes, 1)), unit * found[nodes]
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> Result:

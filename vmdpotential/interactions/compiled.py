@@ -258,7 +258,7 @@ def _source(function: BuiltIn) -> str:
 
 def _needed(program: TracedProgram, results: Iterable[int]) -> list[int]:
     """Return the numbers of steps that some results need, sorted."""
-    needed, levels = set(results), program.levels()
+    needed, levels = set(results), program.levels
     for number in range(max(needed), -1, -1):
         operation, *arguments = program.steps[number]
         if number in needed and operation not in ("const", "input", "param") and levels[number]:
@@ -331,7 +331,7 @@ def interpreter_instructions(program: TracedProgram, values: Sequence[float],
                              inputs: Sequence[str] = ("r2", "rinv")) -> Instructions:
     """Return a program for the interpreter, for values of its parameters; the first registers are the `inputs`."""
     fixed = run_program(program, NumpyBackEnd, dict(zip(program.parameters, values, strict=True)), "uniform")
-    levels = program.levels()
+    levels = program.levels
     varying = [n for n in _needed(program, program.results) if levels[n]]
     last_use = {a: n for n in varying if program.steps[n][0] != "input" for a in program.steps[n][1:]}
     last_use |= dict.fromkeys(program.results, len(program.steps))

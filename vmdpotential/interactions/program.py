@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ class TracedProgram:
         """Names of the leaves that vary, sorted."""
         return tuple(sorted(step[1] for step in self.steps if step[0] == "input"))
 
-    def levels(self) -> list[int]:
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
         """Return the level of each step: 0 for constant steps, 1 for those that vary with atom i, 2 with every pair.
 
         An engine computes each step in the outermost loop that its level allows.
@@ -56,14 +58,14 @@ class TracedProgram:
                 result.append(1 if arguments[0].startswith("i.") else 2)
             else:
                 result.append(max(result[a] for a in arguments))
-        return result
+        return tuple(result)
 
     def uniform(self) -> list[bool]:
         """Return for each step whether it depends only on parameters and constants.
 
         An engine computes those once, before the loop over atoms.
         """
-        return [level == 0 for level in self.levels()]
+        return [level == 0 for level in self.levels]
 
     def powers(self) -> list[int | None]:
         """Return n for each step that is 1/r^n times a factor independent of the distance, and None for others."""
@@ -140,7 +142,7 @@ def run_program(program: TracedProgram, back_end: Any, values: Mapping[str, Any]
     """
     results = dict(done or {})
     last = {"uniform": 0, "own": 1}.get(part, 2)
-    for number, (level, (operation, *arguments)) in enumerate(zip(program.levels(), program.steps, strict=True)):
+    for number, (level, (operation, *arguments)) in enumerate(zip(program.levels, program.steps, strict=True)):
         if number in results or level > last:
             continue
         if operation == "const":

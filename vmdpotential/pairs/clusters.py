@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ class ClusterShape:
         return rows * self.n, 1, self.n
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CellBox:
     """A rectangular box that contains one image of every atom, for any periodic cell.
 
@@ -148,6 +149,7 @@ class CellBox:
         return cls(np.ascontiguousarray(rotation), np.ascontiguousarray(lower), np.linalg.inv(lower), np.zeros(3),
                    np.diagonal(lower).copy())
 
+    @lru_cache(maxsize=16)  # noqa: B019 - frames have the same box
     def shifts(self, reach: float, half: bool) -> Integers:
         """Return images (S, 3) within reach of the box, as multiples of lattice vectors; the first is (0, 0, 0).
 
@@ -211,12 +213,15 @@ class AtomClusters:
                       corner=corner, scale=across / extent, across=across, wraps=wraps)
         chunks, after = self._start_chunks(engine.to_host(counts), columns, layers, tallest * layers / extent[2])
         #: First chunk of every column, with the end of the last.
-        self.columns = engine.array(chunks)
+        self.columns = chunks
         self.chunk_count = int(chunks[-1])
         self.places = places
-        self.slots = engine.array(np.full(self.chunk_count * n, -1, np.int32))
-        following, placed = engine.array(after), engine.empty(self.chunk_count * n, np.int32)
-        engine.launch(KERNELS["fill_bins"], count, "pairs", GRAIN, bins=bins, following=following, placed=placed)
+        room = self.chunk_count * n
+        #: Atoms of the places, -1 for none, and places of the atoms.
+        self.slots, self.slot_of = engine.empty(room, np.int32), engine.empty(count, np.int32)
+        following, placed = engine.array(after), engine.empty(room, np.int32)
+        engine.launch(KERNELS["fill_bins"], max(count, room), "pairs", GRAIN, bins=bins, following=following,
+                      placed=placed, slots=self.slots, count=count, places=room)
         engine.launch(KERNELS["order_bins"], count, "pairs", GRAIN, bins=bins, counts=counts, following=following,
                       placed=placed, places=places, slots=self.slots)
         self.boxes = self.extents = self.groups = None
@@ -232,7 +237,7 @@ class AtomClusters:
                       extents=self.extents, groups=self.groups, centres=self.centres, grid=grid, m=shape.m, n=n)
         steps = shape.steps(self.row_count)
         #: Coordinates relative to the centres, and the parameters, as sums read them; and coordinates for the search.
-        self.atoms = engine.zeros(self.chunk_count * steps[0], shape.real)
+        self.atoms = engine.empty(self.chunk_count * steps[0], shape.real)
         self.coordinates = engine.empty((self.chunk_count, 3, n), np.float32)
         self.rows = engine.array(rows)
         self.write(places)
@@ -300,8 +305,9 @@ class AtomClusters:
         steps = shape.steps(self.row_count)
         self.engine.launch(KERNELS["write_atoms" + shape.suffix], self.chunk_count * shape.n, "pairs", GRAIN,
                            slots=self.slots, places=places, rows=self.rows, centres=self.centres, atoms=self.atoms,
-                           coordinates=self.coordinates, count=self.count, row_count=self.row_count - 3,
-                           chunk_step=steps[0], atom_step=steps[1], row_step=steps[2], empty=shape.empty, n=shape.n)
+                           coordinates=self.coordinates, slot_of=self.slot_of, count=self.count,
+                           row_count=self.row_count - 3, chunk_step=steps[0], atom_step=steps[1], row_step=steps[2],
+                           empty=shape.empty, n=shape.n)
 
 
 @dataclass(frozen=True)
@@ -331,15 +337,12 @@ def sort_exclusions(clusters: AtomClusters, exclusions: Integers, around: bool) 
     engine, shape, box, count = clusters.engine, clusters.shape, clusters.box, len(exclusions)
     key = shape.n if shape.for_warps else 1
     keys = clusters.chunk_count * shape.n // key
-    slot_of, found = engine.empty(len(clusters), np.int32), engine.empty((count, 3), np.int32)
-    counts = engine.zeros(keys, np.int64)
-    engine.launch(KERNELS["find_slots"], clusters.chunk_count * shape.n, "pairs", GRAIN, slots=clusters.slots,
-                  slot_of=slot_of)
+    found, counts = engine.empty((count, 3), np.int32), engine.zeros(keys, np.int64)
     both = not shape.for_warps
     fixed = {"found": found, "key": key, "both": both, "n": shape.n}
     engine.launch(KERNELS["find_excluded"], count, "pairs", GRAIN, pairs=np.ascontiguousarray(exclusions, np.int64),
-                  slot_of=slot_of, places=clusters.places, counts=counts, vectors=box.vectors, inverse=box.inverse,
-                  around=around, **fixed)
+                  slot_of=clusters.slot_of, places=clusters.places, counts=counts, vectors=box.vectors,
+                  inverse=box.inverse, around=around, **fixed)
     start = np.zeros(keys + 1, np.int64)
     np.cumsum(engine.to_host(counts), out=start[1:])
     pairs = engine.empty((int(start[-1]), 3), np.int32)
@@ -424,10 +427,14 @@ def list_pairs(i: AtomClusters, j: AtomClusters, images: Images, reach: float, e
         Number of entries in an item of work of a warp.
     """
     engine, shape, box, same = i.engine, i.shape, i.box, i is j
-    each, chunks_i = shape.n // shape.m, i.chunk_count
+    each, chunks_i, for_warps = shape.n // shape.m, i.chunk_count, shape.for_warps
     steps = np.rint(images.shifts / images.grid) * images.grid
     remainders = images.shifts - steps
-    if shape.for_warps:
+    # what only CPUs read
+    by_image = dict.fromkeys(("shifts", "steps", "remainders", "images", "columns")) if for_warps else {
+        "shifts": images.shifts, "steps": steps.astype(np.float32), "remainders": remainders.astype(np.float32),
+        "images": images.multiples, "columns": j.columns}
+    if for_warps:
         parts, size = 1, chunks_i
         rooms = np.array([1.3 * expected * chunks_i + LIST_THREADS // WARP * item_entries * chunks_i, 1, 64 * chunks_i])
     else:
@@ -440,7 +447,7 @@ def list_pairs(i: AtomClusters, j: AtomClusters, images: Images, reach: float, e
         limits[0] = -(-limits[0] // item_entries) * item_entries
         a, b, c = (int(x) for x in limits)
         entries = engine.empty((parts, a, shape.entry_size), np.int64)
-        if shape.for_warps:
+        if for_warps:
             chunks, bits = engine.empty((a // item_entries, 2), np.int32), None
             masks = engine.empty((c, 16), np.uint16)
         else:
@@ -451,9 +458,8 @@ def list_pairs(i: AtomClusters, j: AtomClusters, images: Images, reach: float, e
             KERNELS["list_clusters" + shape.suffix].for_blocks(LIST_THREADS), (parts, LIST_THREADS * chunks_i),
             "list of pairs", 1, slots_i=i.slots, slots_j=j.slots, coordinates_i=i.coordinates,
             coordinates_j=j.coordinates, centres_i=i.centres, centres_j=j.centres, boxes_i=i.boxes, boxes_j=j.boxes,
-            extents_i=i.extents, extents_j=j.extents, groups_j=j.groups, columns=j.columns,
-            shifts=images.shifts, steps=steps.astype(np.float32), remainders=remainders.astype(np.float32),
-            images=images.multiples, starts=None if excluded is None else excluded.start,
+            extents_i=i.extents, extents_j=j.extents, groups_j=j.groups, **by_image,
+            starts=None if excluded is None else excluded.start,
             excluded=None if excluded is None else excluded.pairs, light=i.light, entries=entries, chunks=chunks,
             bits=bits, masks=masks, counts=counts, vectors=box.vectors, inverse=box.inverse, image_count=len(steps),
             max_entries=a, max_chunks=b, max_masks=c, chunk_count=j.chunk_count, chunks_i=chunks_i, part_size=size,

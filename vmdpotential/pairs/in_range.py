@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -154,6 +155,11 @@ class PairsInRange:
                 best, lacking = self.program.order.index(number), lacks
         return best, lacking
 
+    @cached_property
+    def box(self) -> CellBox | None:
+        """The box of the cell."""
+        return None if self.cell is None else CellBox.around(self.cell)
+
     @property
     def length(self) -> float:
         """The programs' unit of length, A."""
@@ -242,7 +248,7 @@ class PairList:
             return
         rows = [pairs.rows(one) for one in atoms]
         reach = pairs.reach + (clusters.MARGIN if shape.for_warps else 0)
-        box = CellBox.around(pairs.cell, *positions)
+        box = pairs.box or CellBox.around(None, *positions)
         images = Images.of(box, reach, same, *positions)
         light, lacks = pairs.missing_terms(atoms[0])
         size = sum(self.counts) * (8 * (3 + len(rows[0])) + 40)
@@ -265,11 +271,13 @@ class PairList:
             arguments = pairs.program.arguments(pairs.length)
             arguments |= {
                 "entries": listed.entries, "chunks": listed.chunks, "bits": listed.bits, "masks": listed.masks,
-                "counts": listed.counts, "max_entries": listed.limits[0], "max_chunks": listed.limits[1],
-                "max_masks": listed.limits[2], "steps": listed.steps, "rests": listed.remainders, "tables": tables,
-                "kinds": kinds, "item_entries": listed.item_entries, "light": light, "packed": shape.packed,
+                "max_entries": listed.limits[0], "max_chunks": listed.limits[1], "max_masks": listed.limits[2],
+                "tables": tables, "kinds": kinds, "item_entries": listed.item_entries, "light": light,
+                "packed": shape.packed,
                 # near enough that powers of the distance are not denormal numbers, which take a hundred cycles
                 "aside": -2 * (reach + sets[0].largest) - 1}
+            for name, value in (("counts", listed.counts), ("steps", listed.steps), ("rests", listed.remainders)):
+                arguments[name] = None if shape.for_warps else value
             arrays = KERNELS["sum_pairs" + shape.suffix].arguments.arrays
             self._fixed = {name: engine.array(value) if name in arrays and isinstance(value, np.ndarray) else value
                            for name, value in arguments.items()}
@@ -308,11 +316,11 @@ class PairList:
         """Return sums to which nothing has been added."""
         pairs, counts = self.pairs, self.listed.counts
         engine, shape, terms = pairs.engine, pairs.shape, len(pairs.potential.terms) if pairs.energy else 0
-        workers = 1
+        workers, shares = 1, np.array([0, 1])
         if not shape.for_warps:
             workers = max(1, min(engine.team_size((self.slots // FEW_PAIRS, 1)), len(counts)))
-        work = np.cumsum(np.append(0, counts[:, 4] + PAIRS_OF_CHUNK * counts[:, 1] + PAIRS_OF_ENTRY * counts[:, 0]))
-        shares = np.append(np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5), len(counts))
+            work = np.cumsum(np.append(0, counts[:, 4] + PAIRS_OF_CHUNK * counts[:, 1] + PAIRS_OF_ENTRY * counts[:, 0]))
+            shares = np.append(np.searchsorted(work[1:], work[-1] * np.arange(workers) / workers - 0.5), len(counts))
         channels = 3 + terms
         steps = (3 * shape.n, 3, 1) if shape.for_warps else (channels * shape.n, 1, shape.n)
         return Sums(

@@ -89,17 +89,24 @@ KERNEL(start_chunks, Starts, column)
 struct Bins {
     const int *bins;       // (N,)
     index_t *following;    // the next place of every bin
-    int *placed;           // (places,) result: the atoms of every bin, in any order
+    int *placed, *slots;   // (places,) results: the atoms of every bin, in any order; and -1
+    index_t count, places;
 };
 
-KERNEL(fill_bins, Bins, a) { args.placed[add_atomically(args.following + args.bins[a], 1)] = (int)a; }
+KERNEL(fill_bins, Bins, n)
+{
+    if (n < args.count)
+        args.placed[add_atomically(args.following + args.bins[n], 1)] = (int)n;
+    if (n < args.places)
+        args.slots[n] = -1;
+}
 
 struct BinOrder {
     const int *bins;
     const index_t *counts, *following;  // number of atoms and end of every bin
     const int *placed;
     const double *places;
-    int *slots;                         // (places,) result: atoms by bin and height; -1 for none
+    int *slots;                         // (places,) result: atoms by bin and height, where there are any
 };
 
 // Sort the atoms of each bin by height, and of the same height in the order of the input.
@@ -246,8 +253,9 @@ template <class Number> struct AtomRows {
     const double *places;      // (N, 3)
     const Number *rows;        // (row_count, N) parameters
     const float *centres;      // (chunks, 3)
-    Number *atoms;             // result: coordinates and parameters of all places, zeros before
+    Number *atoms;             // result: coordinates and parameters of all places
     float *coordinates;        // (chunks, 3, n) result
+    int *slot_of;              // (count,) result: the place of each atom
     index_t count, row_count, chunk_step, atom_step, row_step;
     double empty;              // coordinate where there is no atom
     int n;
@@ -262,23 +270,14 @@ template <class Number> DEVICE void write_atom(const AtomRows<Number> &args, ind
         to[d * args.row_step] = (Number)x;
         args.coordinates[(3 * chunk + d) * args.n + lane] = (float)x;
     }
-    for (index_t k = 0; k < args.row_count && atom >= 0; k++)
-        to[(3 + k) * args.row_step] = args.rows[k * args.count + atom];
+    for (index_t k = 0; k < args.row_count; k++)
+        to[(3 + k) * args.row_step] = atom >= 0 ? args.rows[k * args.count + atom] : (Number)0;
+    if (atom >= 0)
+        args.slot_of[atom] = (int)slot;
 }
 
 KERNEL(write_atoms, AtomRows<float>, slot) { write_atom(args, slot); }
 KERNEL(write_atoms_double, AtomRows<double>, slot) { write_atom(args, slot); }
-
-struct Slots {
-    const int *slots;
-    int *slot_of;  // (N,) result: the place of each atom
-};
-
-KERNEL(find_slots, Slots, slot)
-{
-    if (args.slots[slot] >= 0)
-        args.slot_of[args.slots[slot]] = (int)slot;
-}
 
 struct Exclusions {
     const index_t *pairs;           // (count, 2) excluded atoms

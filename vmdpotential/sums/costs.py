@@ -37,7 +37,7 @@ def exponential_count(request: Request) -> int:
     """Return how many exponential functions the interaction of a pair has, which take longer than all else in it."""
     program = request.interaction.scaled().program
     return sum(step[0] in ("exp", "erfc") and level == 2 for step, level in zip(
-        program.steps, program.levels(), strict=True))
+        program.steps, program.levels, strict=True))
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,9 @@ OLDEST = (6, 0)
 #: Number of plans of Fourier transforms that are kept, because making one takes a second.
 PLANS = 8
 
+#: Largest numbers of bytes of arrays that are copied through a stage to a GPU and from it, and of each half of a stage.
+SENT, FETCHED, HALF = 2**20, 2**16, 2**22
+
 #: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
 
@@ -128,6 +131,40 @@ class MemoryBlock:
             self.gpu.release_allocation(self._allocation, self.size)
 
 
+class Stage:
+    """Pinned memory through which small arrays are copied to the current GPU and from it."""
+
+    def __init__(self) -> None:
+        drv = cuda_driver()
+        self._host, self._device = drv.pagelocked_empty(2 * HALF + FETCHED, np.uint8), drv.mem_alloc(2 * HALF)
+        self._copied, self._next = (drv.Event(), drv.Event()), 0
+
+    def put(self, array: np.ndarray[Any, Any], address: int = 0) -> int:
+        """Queue the copy of an array to an address, and return that; the array may be changed immediately.
+
+        The default is memory that keeps it for kernels that are queued next: what overwrites it is queued after these.
+        """
+        size, half = array.nbytes, self._next // HALF
+        if self._next + size >= (half + 1) * HALF:  # begin with the other half, from which all copies have to be made
+            self._copied[half].record()
+            half = 1 - half
+            self._copied[half].synchronize()
+            self._next = half * HALF
+        begin, self._next = self._next, self._next + -(-size // 256) * 256
+        address = address or int(self._device) + begin
+        if size:
+            part = self._host[begin : begin + size]
+            part[:] = array.reshape(-1).view(np.uint8)
+            cuda_driver().memcpy_htod_async(address, part, None)
+        return address
+
+    def get(self, address: int, result: np.ndarray[Any, Any]) -> None:
+        """Copy what is at an address to an array, after all work queued before."""
+        part = self._host[2 * HALF : 2 * HALF + result.nbytes]
+        cuda_driver().memcpy_dtoh(part, address)
+        result.reshape(-1).view(np.uint8)[:] = part
+
+
 class Gpu:
     """One GPU: its context, kernels and buffers. ``with gpu:`` makes it current."""
 
@@ -152,6 +189,7 @@ class Gpu:
         self._spare: dict[int, list[Any]] = {}
         self._timers: list[tuple[Any, Any]] = []
         self._staging: dict[str, list[tuple[Any, Any]]] = {}
+        self._stage: Stage | None = None
         self.users, self._counting = 0, threading.Lock()  # threads that use it or wait for it
         self._modules: dict[Any, Any] = {}
         self._plans: dict[Any, Any] = {}
@@ -314,6 +352,13 @@ class Gpu:
         waiting.append((block, sent))
         return address
 
+    @property
+    def stage(self) -> Stage:
+        """The memory through which small arrays are copied."""
+        if self._stage is None:
+            self._stage = Stage()
+        return self._stage
+
     def kernel(self, file: str | Path, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
         """Return a compiled kernel whose only argument is a struct of `size` bytes.
 
@@ -352,6 +397,7 @@ class Gpu:
             self._modules.clear()
             self._plans.clear()
             self._staging.clear()
+            self._stage = None
             self._timers.clear()
             self._streams = None
 
@@ -442,7 +488,7 @@ def with_room(size: int, gpu: Gpu | None = None) -> Iterator[Gpu]:
     """
     gpu = gpu or least_busy_gpus(1)[0]
     with gpu, converted_errors(f"GPU {gpu.number} ({gpu.name})", size):
-        if size > gpu.free():
+        if size and size > gpu.free():  # to ask the driver takes as long as several launches
             raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(gpu.free())} are free",
                                   "use a larger {spacing}, or {engine cpu}")
         yield gpu

@@ -102,7 +102,9 @@ def _copied(gpu: device.Gpu, values: NDArray[Any] | DeviceArray) -> DeviceArray:
             return values
         values = to_host(values)
     result = DeviceArray(gpu, values.shape, values.dtype)
-    if result.nbytes:
+    if result.nbytes <= device.SENT:
+        gpu.stage.put(np.ascontiguousarray(values), result.address)
+    else:
         copies.put((result.address, values))
     return result
 
@@ -127,8 +129,12 @@ def to_host(values: DeviceArray) -> NDArray[Any]:
     if not values.nbytes:
         return np.empty(values.shape, values.dtype)
     with nullcontext() if _held.gpu is values.gpu else _on(values.gpu):
-        result = pinned.empty_pinned(values.shape, values.dtype)  # fresh ordinary memory takes longer than the copy
-        device.cuda_driver().memcpy_dtoh(result, values.address)
+        if values.nbytes <= device.FETCHED:
+            result = np.empty(values.shape, values.dtype)
+            values.gpu.stage.get(values.address, result)
+        else:
+            result = pinned.empty_pinned(values.shape, values.dtype)  # fresh ordinary memory takes longer than the copy
+            device.cuda_driver().memcpy_dtoh(result, values.address)
         return result
 
 
@@ -164,11 +170,20 @@ def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:
 
 def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, blocks: int, threads: int) -> None:
     """Queue a kernel, whose last argument is a whole number."""
-    arguments = kernel.arguments
-    for name in arguments.arrays.keys() - arguments.results:
+    arguments, copied = kernel.arguments, []
+    for name in arguments.results:
         if isinstance(values.get(name), np.ndarray):
-            values[name] = _copied(gpu, values[name])
-    packed = arguments.pack(values, _address)
+            raise TypeError(f"{name} is a result, which has to be on the GPU")
+
+    def address(array: NDArray[Any] | DeviceArray) -> int:
+        if isinstance(array, np.ndarray):
+            if array.nbytes <= device.SENT:
+                return gpu.stage.put(array)
+            array = _copied(gpu, array)
+            copied.append(array)  # until the kernel is queued
+        return array.address
+
+    packed = arguments.pack(values, address)
     packed += bytes(-len(packed) % 8) + last.to_bytes(8, "little")
     macros: dict[str, object] = {}
     source = ""
@@ -176,7 +191,3 @@ def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, b
         macros, source = {**kernel.program.macros, "WARPS": threads // 32}, kernel.program.source
     gpu.kernel(kernel.file.path, kernel.name, macros, source, len(packed)).prepared_call(
         (blocks, 1, 1), (threads, 1, 1), packed)
-
-
-def _address(array: DeviceArray) -> int:
-    return array.address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from vmdpotential.errors import UsageError
@@ -33,6 +34,7 @@ class DeviceSource(CSource):
         return super().max(a, b)
 
 
+@lru_cache(maxsize=64)
 def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
     """Return the C function ``real radial(real r2, real rinv, const real *u)``; with `field` it returns a ``Slope``.
 
@@ -76,7 +78,8 @@ def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
             f"{{\n{lines}\n  return {text};\n}}\n")
 
 
-def uniforms(scaled: Scaled) -> list[float]:
+@lru_cache(maxsize=64)
+def uniforms(scaled: Scaled) -> tuple[float, ...]:
     """Return the values that the radial function reads from `u`.
 
     Raises
@@ -87,7 +90,7 @@ def uniforms(scaled: Scaled) -> list[float]:
     program = scaled.program
     values = dict(zip(program.parameters, scaled.values, strict=True)) | {"r2": 1.0, "rinv": 1.0}
     steps = run_program(program, NumpyBackEnd, values)
-    results = [float(steps[number]) for number in _uniform_steps(program)]
+    results = tuple(float(steps[number]) for number in _uniform_steps(program))
     if len(results) > MAX_UNIFORMS:
         raise UsageError("interaction", f"needs {len(results)} constants, and the cuda engine takes {MAX_UNIFORMS}",
                          "use {engine cpu}")

@@ -8,6 +8,7 @@ two, for which the mesh is float64; to that of multilevel sums less than 4e-6 an
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from vmdpotential.engines import PotentialSum, Prepared
@@ -15,6 +16,9 @@ from vmdpotential.splitting.mesh import Mesh
 
 #: Folder of the kernels.
 KERNEL_FOLDER = Path(__file__).parent
+
+#: Path of a file of kernels by its name; the same object in each call, because to hash a new one takes long.
+kernel_file = cache(KERNEL_FOLDER.joinpath)
 
 
 def prepare(work: PotentialSum) -> Prepared:

@@ -15,7 +15,7 @@ from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
-from vmdpotential.sums.cuda import KERNEL_FOLDER, maps
+from vmdpotential.sums.cuda import kernel_file, maps
 from vmdpotential.sums.cuda.mesh import MeshSum
 from vmdpotential.sums.cuda.points import PairsAtPoints
 from vmdpotential.sums.inputs import charges_and_positions, in_box
@@ -72,7 +72,7 @@ class AtPoints(MeshSum):
         self.queue(job, "at_points", (-(-len(points) // 128), 1, 1), 128)
         if self.work.pairs is not None:
             job.task["places"], job.task["sums"], job.task["place_count"] = places, sums, len(points)
-            kernel = gpu.kernel(KERNEL_FOLDER / "near.cu", "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
+            kernel = gpu.kernel(kernel_file("near.cu"), "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
             kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())
         stream.synchronize()
         device.cuda_driver().memcpy_dtoh(values, sums)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.sums.cuda import KERNEL_FOLDER
+from vmdpotential.sums.cuda import kernel_file
 
 #: Number of cells across the atoms in range of a tile; the kernel supports 16 x 16 rows of cells.
 CELLS_ACROSS = 12
@@ -78,7 +78,7 @@ def sort(gpu: Any, stream: Any, task: Any, starts: int, periodic: bool) -> None:
     order_blocks, arguments = blocks, task.tobytes()
 
     def queue(name: str, blocks: int, threads: int = 256) -> None:
-        kernel = gpu.kernel(KERNEL_FOLDER / "sort.cu", name, {"REAL": "float"}, "", task.itemsize)
+        kernel = gpu.kernel(kernel_file("sort.cu"), name, {"REAL": "float"}, "", task.itemsize)
         kernel.prepared_async_call((blocks, 1, 1), (threads, 1, 1), stream, arguments)
 
     drv.memset_d32_async(int(task["starts"]), 0, 2 * starts, stream)

@@ -24,7 +24,7 @@ from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Scaled
-from vmdpotential.sums.cuda import KERNEL_FOLDER, cells
+from vmdpotential.sums.cuda import cells, kernel_file
 from vmdpotential.sums.inputs import charges_and_positions, in_box
 
 Floats = NDArray[np.float64]
@@ -263,7 +263,7 @@ class Sum(Prepared):
             name, grid, block = "direct", (-(-nz // 32), -(-ny // 8), -(-nx // 8)), (256, 1, 1)
         else:
             name, grid, block = "cutoff", (-(-nz // 8), -(-ny // 8), -(-nx // 8)), (128, 1, 1)
-        kernel = job.gpu.kernel(KERNEL_FOLDER / f"{name}.cu", name, self.macros, self.radial, TASK.itemsize)
+        kernel = job.gpu.kernel(kernel_file(f"{name}.cu"), name, self.macros, self.radial, TASK.itemsize)
         kernel.prepared_async_call(grid, block, stream or job.stream, task.tobytes())
 
 

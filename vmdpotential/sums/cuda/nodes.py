@@ -18,7 +18,7 @@ from vmdpotential.engines.smooth import SmoothPart
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
-from vmdpotential.sums.cuda import KERNEL_FOLDER, maps
+from vmdpotential.sums.cuda import kernel_file, maps
 
 Floats = NDArray[np.float64]
 
@@ -172,7 +172,7 @@ class NodeSum(maps.Sum, ABC):
     def queue(self, job: maps.Job, name: str, grid: tuple[int, int, int], threads: int, shared: int = 0,
               stream: Any = None) -> None:
         """Queue a kernel of mesh.cu."""
-        kernel = job.gpu.kernel(KERNEL_FOLDER / "mesh.cu", name, self.constants, "", TASK.itemsize)
+        kernel = job.gpu.kernel(kernel_file("mesh.cu"), name, self.constants, "", TASK.itemsize)
         kernel.prepared_async_call(grid, (threads, 1, 1), stream or job.stream, job.nodes.tobytes(), shared_size=shared)
 
 

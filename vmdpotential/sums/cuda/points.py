@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
-from vmdpotential.engines.cuda import device, radial
+from vmdpotential.engines.cuda import device, pinned, radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.sums.cuda import KERNEL_FOLDER
+from vmdpotential.sums.cuda import kernel_file
 from vmdpotential.sums.inputs import charges_and_positions
 
 Floats = NDArray[np.float64]
@@ -90,16 +91,17 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
     task["doubles"][: len(uniforms)] = uniforms
     task["count"], task["atoms"], task["part"] = len(points), len(positions), -(-len(positions) // parts)
     macros = {"REAL": "double", "MASKED": int(bound.masked), "FIELD": int(field)}
-    sums = np.empty((parts, 5 if field else 2, len(points)))  # the last row has the smallest squared distances
-    needed = 24 * len(points) + 32 * len(positions) + sums.nbytes
+    shape = parts, 5 if field else 2, len(points)  # the last row has the smallest squared distances
+    needed = 24 * len(points) + 32 * len(positions) + 8 * math.prod(shape)
     gpu = device.least_busy_gpus(1)[0]
     with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})", needed):
         if needed > gpu.free():
             raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "
                                   f"{gpu.free()} are free", "use {engine cpu}")
+        sums = pinned.empty_pinned(shape, np.float64)
         task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
         task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
-        kernel = gpu.kernel(KERNEL_FOLDER / "points.cu", "at_points", macros,
+        kernel = gpu.kernel(kernel_file("points.cu"), "at_points", macros,
                             radial.radial_source(scaled, "double", field), TASK.itemsize)
         kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
         device.cuda_driver().memcpy_dtoh(sums, int(task["sums"]))

@@ -11,7 +11,7 @@ from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
 from vmdpotential.engines.result import Result, UnstatedProperties
-from vmdpotential.sums.cuda import KERNEL_FOLDER
+from vmdpotential.sums.cuda import kernel_file
 
 Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
@@ -170,7 +170,7 @@ class DeviceSums:
 
 def launch(gpu: Gpu, name: str, task: Any, grid: tuple[int, int, int], threads: int, stream: Any = None) -> None:
     """Queue a kernel of result.cu, by default in the default stream."""
-    kernel = gpu.kernel(KERNEL_FOLDER / "result.cu", name, {"REAL": "float"}, "", TASK.itemsize)
+    kernel = gpu.kernel(kernel_file("result.cu"), name, {"REAL": "float"}, "", TASK.itemsize)
     if stream is None:
         kernel.prepared_call(grid, (threads, 1, 1), task.tobytes())
     else:
