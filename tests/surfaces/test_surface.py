@@ -201,18 +201,28 @@ def test_the_command_writes_tables_meshes_and_a_figure(files, capsys):
         table = list(csv.DictReader(stream))
     assert [row["residue"] for row in table] == ["A/UNK1", "A/UNK2", "A/UNK3"] == [row["name"] for row in said["rows"]]
     assert sum(float(row["area"]) for row in table) == pytest.approx(said["area"], rel=1e-6)
+    shades = []
     for name in ("m.glb", "m.ply"):
-        mesh = trimesh.load(files / name, force="mesh", process=False)
+        mesh = trimesh.load_scene(files / name, process=False).geometry.popitem()[1]
         assert len(mesh.faces) == said["triangles"]
         assert mesh.area == pytest.approx(said["area"], rel=0.03)  # triangles cut corners
-        colours = mesh.visual.vertex_colors
+        # with a material, trimesh keeps the colours of vertices as an attribute
+        colours = mesh.visual.vertex_attributes["color"] / 65535 if name == "m.glb" else mesh.visual.vertex_colors / 255
         assert len(np.unique(colours, axis=0)) > 50
-        assert (colours[:, 3] == 255).all()
+        shades.append(colours[:, :3])
+        assert (colours[:, 3] == 1).all()
         assert mesh.is_watertight
         assert mesh.volume > 0  # counterclockwise from outside
         np.testing.assert_allclose(np.linalg.norm(mesh.vertex_normals, axis=1), 1, atol=1e-6)
         corners = mesh.face_normals[mesh.vertex_faces[:, 0]]
         assert (mesh.vertex_normals * corners).sum(1).mean() > 0.9
+    # glTF 2.0, 3.7.2.1: COLOR_0 is linear, and the colours of a PLY are those of a screen (IEC 61966-2-1)
+    linear, screen = shades
+    np.testing.assert_allclose(linear, np.where(screen <= 0.04045, screen / 12.92, ((screen + 0.055) / 1.055) ** 2.4),
+                               atol=0.6 / 65535)
+    content = (files / "m.glb").read_bytes()
+    (material,) = json.loads(content[20 : 20 + int.from_bytes(content[12:16], "little")])["materials"]
+    assert material["pbrMetallicRoughness"]["metallicFactor"] == 0
     written = mesh.metadata["_ply_raw"]["vertex"]["data"]["value"]
     assert (written.min(), written.max()) == pytest.approx((said["minimum"], said["maximum"]), rel=1e-6)
     assert "<svg" in (files / "f.svg").read_text()

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 #: Suffixes of mesh files.
 MESH_SUFFIXES = (".glb", ".ply")
 
-#: Codes of glTF for number types (float32, uint8, uint32) and for buffers (vertex attributes, vertex indices).
-FLOAT, BYTE, UINT = 5126, 5121, 5125
+#: Codes of glTF for number types (float32, uint16, uint32) and for buffers (vertex attributes, vertex indices).
+FLOAT, SHORT, UINT = 5126, 5123, 5125
 VERTICES, TRIANGLES = 34962, 34963
 
 
@@ -33,7 +33,7 @@ def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normal
     triangles : (T, 3) int64
         Indices of vertices.
     colours : (V, 4) uint8
-        Red, green, blue, opacity.
+        Red, green, blue (sRGB), opacity.
     values : (V,) float64
         Values at the vertices, which a PLY holds as the property ``value`` in addition to the colours.
     path : Path
@@ -63,9 +63,9 @@ def _ply(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: N
 
 def _glb(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: NDArray[np.float32],
          colours: NDArray[np.uint8]) -> bytes:
-    arrays = [triangles.astype("<u4").reshape(-1, 1), vertices, normals, colours]
+    arrays = [triangles.astype("<u4").reshape(-1, 1), vertices, normals, _linear(colours)]
     accessors = [{"bufferView": n, "componentType": kind, "count": len(array), "type": shape}
-                 for n, (array, kind, shape) in enumerate(zip(arrays, (UINT, FLOAT, FLOAT, BYTE), (
+                 for n, (array, kind, shape) in enumerate(zip(arrays, (UINT, FLOAT, FLOAT, SHORT), (
                      "SCALAR", "VEC3", "VEC3", "VEC4"), strict=True))]
     accessors[1] |= {"min": vertices.min(0).tolist(), "max": vertices.max(0).tolist()}
     accessors[3]["normalized"] = True
@@ -77,9 +77,19 @@ def _glb(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: N
     text = json.dumps({
         "asset": {"version": "2.0", "generator": "vmdpotential"}, "scene": 0, "scenes": [{"nodes": [0]}],
         "nodes": [{"mesh": 0}], "buffers": [{"byteLength": start}], "bufferViews": views, "accessors": accessors,
-        "meshes": [{"primitives": [{"attributes": {"POSITION": 1, "NORMAL": 2, "COLOR_0": 3}, "indices": 0}]}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 1, "NORMAL": 2, "COLOR_0": 3}, "indices": 0,
+                                    "material": 0}]}],
+        # the material that glTF assumes is a metal
+        "materials": [{"name": "surface", "pbrMetallicRoughness": {"metallicFactor": 0, "roughnessFactor": 0.6}}],
     }).encode()
     text += b" " * (-len(text) % 4)
     parts = [struct.pack("<4sII", b"glTF", 2, 28 + len(text) + start), struct.pack("<I4s", len(text), b"JSON"), text,
              struct.pack("<I4s", start, b"BIN\0"), *(array.tobytes() for array in arrays)]
     return b"".join(parts)
+
+
+def _linear(colours: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """Return colours (V, 4) of a screen (sRGB) in proportion to light, as glTF stores them; opacity stays."""
+    part = colours / 255
+    rgb = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return np.round(65535 * np.concatenate([rgb[:, :3], part[:, 3:]], 1)).astype("<u2")
