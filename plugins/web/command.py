@@ -63,12 +63,12 @@ class ShownOptions:
         selection=True, heading="output")] = "solute"
     level: Annotated[float | None, Option(
         "initial level of both isosurfaces (positive and negative), in the map's unit; unless given, they enclose a "
-        "tenth of the map",
+        "tenth of the map; in scenes of Mol*, of the first map of its unit",
         above=0, front=True, aliases=("isovalue",))] = None
     cavities: Annotated[bool, Option(
         "also show the surfaces of closed cavities inside the molecule", heading="surface")] = False
     plane: Annotated[tuple[str, ...], Option(
-        "planes perpendicular to x, y or z, coloured by the first map, in a scene of Mol*, such as z=12.5; a page has "
+        "planes perpendicular to x, y or z, coloured by each map, in a scene of Mol*, such as z=12.5; a page has "
         "a slider", metavar="x=|y=|z=...", heading="figure")] = ()
     title: Annotated[str | None, Option(
         "title of the page; unless given, that of the structure", heading="figure")] = None
@@ -127,8 +127,8 @@ def view(
 
     The page is one file that holds everything and needs no network: it can be sent, kept and opened
     years later. 3Dmol.js draws it; get it once with: vmdpotential install page --yes
-    A file that ends in .mvsx is a scene with the structure, isosurfaces and planes instead, which opens in Mol*
-    (https://molstar.org/viewer, by drag and drop).
+    A file that ends in .mvsx opens in Mol* instead (https://molstar.org/viewer, by drag and drop). It has scenes of
+    each map: the molecular surface and planes in its colours, with their key, and isosurfaces.
 
     Raises
     ------
@@ -171,10 +171,7 @@ def view(
                                "margin": shown.margin, "points": shown.points, "cavities": shown.cavities}
     page: Document
     if written.scene:
-        if ions is not None:
-            raise UsageError("ions", "a scene does not show a table of ions",
-                             "leave it out; the ions of the structure are shown")
-        page = view_scene(structure, grids, planes=planes, **options)
+        page = view_scene(structure, grids, ions=ions, planes=planes, **options)
     else:
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,34 +14,48 @@ from numpy.typing import NDArray
 
 from vmdpotential import extras
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.figures.colours import ISOVALUES, ValueRange, map_meaning, reading_distance, rgb_of, sign_colour
+from vmdpotential.figures.colours import (
+    COLOUR_STOPS,
+    ISOVALUES,
+    ValueRange,
+    map_meaning,
+    reading_distance,
+    rgb_of,
+    sign_colour,
+)
 from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import write_map
+from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, is_water, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import molecular_surface
+from vmdpotential.surfaces import Surface, molecular_surface
 
-from .content import shown_part
+from .content import ion_content, shown_part
 from .document import Document, title_of
 
-#: Representations of the components that Mol* distinguishes in a structure.
-DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "ion": "spacefill",
-         "water": "ball_and_stick"}
+#: Representations of the components that Mol* distinguishes in a structure; ions are drawn from their list.
+DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "water": "ball_and_stick"}
 
 #: Fraction of a map's values that the isosurfaces enclose by default.
 ENCLOSED = 0.1
 
 OPACITY = 0.5
 
-#: Colours of the molecular surface.
-STEPS = 64
+#: Colours of a surface or plane: two neighbours differ by less than half a percent of the range.
+STEPS = 256
 
 #: Number of atoms above which the triangles of the surface become larger.
 ATOMS = 10_000
+
+#: Radius of the spheres of ions, A.
+ION = 1.4
+
+#: Milliseconds for which the player of Mol* shows a scene, and in which it moves to the next.
+SHOWN, MOVED = 5000, 500
 
 log = logging.getLogger(__name__)
 
@@ -49,77 +64,127 @@ class Scene(Document):
     """A scene of Mol* as the content of an .mvsx file."""
 
 
-def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str], *, atoms: str = "solute",
+def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str],
+               ions: Placement | Sequence[PlacedIon] | Path | None = None, *, atoms: str = "solute",
                level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000,
                cavities: bool = False, planes: Sequence[Plane] = ()) -> Scene:
-    """Return a scene with the chosen atoms, isosurfaces of both signs of maps, and planes across the first map.
+    """Return scenes of each map: its colours on the molecular surface and on planes, and isosurfaces of both signs.
 
-    Parameters are those of `view_page`.
+    Each has the chosen atoms and the ions, and a description with the key of the colours. Parameters are those of
+    `view_page`.
 
     Raises
     ------
     BackendError
         When molviewspec is not installed.
     InputError
-        For a map with values that are not numbers.
+        For a map with values that are not numbers, or a table of ions that cannot be read.
     UsageError
         For a selection without atoms, or a plane outside the map.
     """
     specification = extras.load_optional("molviewspec", "scenes of Mol*", "scenes")
-    chosen = structure.take(select(structure, atoms))
-    builder = specification.create_builder()
-    drawn = builder.download(url="structure.cif").parse(format="mmcif").model_structure()
-    for selector, kind in DRAWN.items():
-        drawn.component(selector=selector).representation(type=kind)
+    shown = select(structure, atoms)
+    chosen, listed = structure.take(shown), ion_content(ions, structure)
+    covered = shown & ~is_ion(structure)
+    around = structure.positions[covered if covered.any() else shown]
+    coloured = [grid for grid in grids if grid.unit not in ISOVALUES]  # others are shown by isosurfaces only
+    surface = _surface(chosen, cavities) if coloured else None
+    scenes: list[Any] = []
     maps: list[dict[str, Any]] = []
-    legend, described = "", list[str]()
+    levels: dict[str, float] = {}  # one for all maps of a unit, so that isosurfaces of scenes can be compared
     assets = {"structure.cif": _file(write_structure, chosen, ".cif")}
+
+    def new_scene(focused: bool = True) -> Any:
+        return _structure_and_ions(specification.create_builder(), listed, focused)
+
+    def add_scene(builder: Any, what: str, description: str) -> None:
+        scenes.append(builder.get_snapshot(title=what, description=description, linger_duration_ms=SHOWN,
+                                           transition_duration_ms=MOVED))
+
     for number, (grid, name) in enumerate(zip(grids, names, strict=True), 1):
-        whole = shown_part(grid, name, chosen.positions, margin, points)
+        whole = shown_part(grid, name, around, margin, points)
         part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
-        shown = level or ISOVALUES.get(grid.unit) or float(np.quantile(np.abs(part.values), 1 - ENCLOSED))
         span = adapters.surface_range(grid, chosen)
-        if number == 1 and grid.unit not in ISOVALUES and (dry := ~is_water(chosen) & ~is_ion(chosen)).any():
-            _add_surface(builder, chosen.take(dry), grid, span, cavities)
-            legend = f"Molecular surface: {name}, {adapters.legend(grid, span)} (red, white, blue)."
-        for plane in planes if number == 1 else ():
-            _add_plane(builder, whole, plane, span)
-            described.append(f"Plane {plane.label}: {name}, {adapters.legend(grid, span)} (red, white, blue).")
-        volume = builder.download(url=f"map_{number}.map").parse(format="map").volume()
+        if surface is not None and grid.unit not in ISOVALUES:
+            scene = new_scene()
+            values = surface.sample(grid, reading_distance(grid))[surface.triangles].mean(1)
+            _add_mesh(scene, surface.vertices, surface.triangles, values, grid.unit, span)
+            add_scene(scene, f"Surface: {name}", _described("Molecular surface", name, grid, span))
+        if planes:
+            scene = new_scene(focused=False)
+            for plane in planes:
+                _add_plane(scene, whole, plane, span)
+            labels = ", ".join(plane.label for plane in planes)
+            add_scene(scene, f"Planes: {name}", _described(f"Plane {labels}", name, grid, span))
+        scene = new_scene()
+        value = level or ISOVALUES.get(grid.unit) or levels.setdefault(
+            grid.unit, float(np.quantile(np.abs(part.values), 1 - ENCLOSED)))
         low, high = float(whole.values.min()), float(whole.values.max())
-        for value in (shown, -shown):
-            if low < value < high:
-                volume.representation(type="isosurface", absolute_isovalue=value).color(
-                    color=sign_colour(value)).opacity(opacity=OPACITY)
+        volume = scene.download(url=f"map_{number}.map").parse(format="map").volume()
+        for signed in (value, -value):
+            if low < signed < high:
+                volume.representation(type="isosurface", absolute_isovalue=signed).color(
+                    color=sign_colour(signed)).opacity(opacity=OPACITY)
+        add_scene(scene, f"Isosurfaces: {name}",
+                  f"**{_plain(name)}**: isosurfaces outside the molecule at {value:.3g} ({_swatch(sign_colour(1))}) "
+                  f"and {-value:.3g} ({_swatch(sign_colour(-1))}) {_plain(map_meaning(grid))}")
         maps.append({"name": name, "unit": grid.unit, "medium": grid.provenance.medium,
                      "shape": list(part.lattice.shape), "spacing": part.lattice.spacing.tolist(), "minimum": low,
                      "maximum": high, "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(),
-                     "level": shown})
-        described.append(f"Isosurfaces outside the molecule: {name} at {shown:.3g} (blue) and {-shown:.3g} (red) "
-                         f"{map_meaning(grid)}.")
+                     "level": value})
+    if not scenes:
+        add_scene(new_scene(), "Structure", "")
     title = title or title_of(structure, "structure")
-    archive = specification.MVSX(data=builder.get_state(
-        title=": ".join(filter(None, (title, *(map_meaning(grid) for grid in grids[:1])))),
-        description="\n\n".join(filter(None, (legend, *described)))), assets=assets)
-    summary = {"atoms": len(chosen), "ions": 0, "viewer": "Mol*", "maps": maps, "surface": None}
+    archive = specification.MVSX(assets=assets, data=specification.States(snapshots=scenes, metadata=(
+        specification.GlobalMetadata(title=": ".join(filter(None, (title, *map(map_meaning, grids[:1])))),
+                                     description="\n\n".join(item.metadata.description for item in scenes)))))
+    summary = {"atoms": len(chosen), "ions": len(listed), "viewer": "Mol*", "maps": maps, "surface": None}
     return Scene(content=archive.dumps(), title=title, summary=summary)
 
 
-def _add_surface(builder: Any, structure: Structure, grid: Grid, span: ValueRange, cavities: bool) -> None:
-    """Add the molecular surface, each triangle in the colour of the map there, which its tooltip states as a value.
+def _structure_and_ions(builder: Any, ions: Sequence[dict[str, Any]], focused: bool) -> Any:
+    """Add the structure, at which the camera looks if asked for, and ions, which tooltips name; return the builder."""
+    drawn = builder.download(url="structure.cif").parse(format="mmcif").model_structure()
+    for selector, kind in DRAWN.items():
+        drawn.component(selector=selector).representation(type=kind)
+    if focused:
+        drawn.component(selector="all").focus()
+    if ions:
+        spheres = builder.primitives()
+        for ion in ions:
+            energy = "" if ion["energy"] is None else f", {ion['energy']:.4g} kcal/mol"
+            spheres.sphere(center=ion["position"], radius=ION, color=ion["colour"],
+                           tooltip=f"{ion['name']} {ion['number']}, {ion['charge']:+d} e{energy}")
+    return builder
 
-    It is left out without the package that makes surfaces.
-    """
+
+def _surface(structure: Structure, cavities: bool) -> Surface | None:
+    """Return the molecular surface of all but waters and ions, or None without the package that makes surfaces."""
+    dry = structure.take(~is_water(structure) & ~is_ion(structure))
+    if not len(dry):
+        return None
     try:
-        surface = molecular_surface(structure, atoms="all", spacing=max(0.5, (len(structure) / ATOMS) ** 0.5 * 0.5),
-                                    cavities=cavities)
+        return molecular_surface(dry, atoms="all", spacing=max(0.5, (len(dry) / ATOMS) ** 0.5 * 0.5),
+                                 cavities=cavities)
     except BackendError as error:
         log.warning("the scene has no molecular surface: %s", error.text)
-        return
-    triangles = surface.triangles
-    values = surface.sample(grid, reading_distance(grid))[triangles].mean(1)
-    _add_mesh(builder, surface.vertices, triangles, values, grid.unit, span)
+        return None
+
+
+def _described(what: str, name: str, grid: Grid, span: ValueRange) -> str:
+    """Return the description of a coloured object with the key of its colours, which Mol* draws."""
+    bar = f"![](!color-palette-colors={','.join(COLOUR_STOPS)}&color-palette-width=160px&color-palette-height=1em)"
+    return f"**{_plain(name)}**: {what}\n\n{span.low:g} {bar} {span.high:g} {_plain(map_meaning(grid))}"
+
+
+def _swatch(colour: str) -> str:
+    return f"![](!color-swatch={colour})"
+
+
+def _plain(text: str) -> str:
+    """Return Markdown that shows a text as it is."""
+    return re.sub(r"([\\`*_{}\[\]()#!|<>~])", r"\\\1", text)
 
 
 def _add_plane(builder: Any, grid: Grid, plane: Plane, span: ValueRange) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 import types
 import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import MDAnalysisTests
@@ -38,6 +39,7 @@ from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import surface_depth
+from vmdpotential.plugins.web.mvs import view_scene
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script
 from vmdpotential.units import BOHR
 
@@ -332,12 +334,9 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
         assert set(archive.namelist()) == {"index.mvsj", "structure.cif", "map_1.map"}
         index = archive.read("index.mvsj").decode()
         archive.extractall(tmp_path)
-    molviewspec.validate_state_tree(index)
-    nodes, result = [json.loads(index)["root"]], []
-    while nodes:
-        node = nodes.pop()
-        result.append(node)
-        nodes += node.get("children", [])
+    molviewspec.States.model_validate_json(index)
+    scenes = json.loads(index)["snapshots"]
+    result = [node for scene in scenes for node in nodes_of(scene)]
     levels = {node["params"]["absolute_isovalue"] for node in result if node["kind"] == "volume_representation"}
     assert levels == {0.5, -0.5}
     assert {node["params"]["url"] for node in result if node["kind"] == "download"} == {"structure.cif", "map_1.map"}
@@ -357,12 +356,17 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
     expected = np.clip(potential.sample(corners).mean(1), -span, span)
     np.testing.assert_allclose(said, expected, atol=span / 50)
     assert len(set(mesh["group_colors"].values())) > 3
-    metadata = json.loads(index)["metadata"]
-    assert potential.unit in metadata["title"]
-    assert potential.unit in metadata["description"]
+    for metadata in (json.loads(index)["metadata"], *(scene["metadata"] for scene in scenes)):
+        assert potential.unit in metadata["description"]
+    assert potential.unit in json.loads(index)["metadata"]["title"]
+    assert [scene["metadata"]["title"].split(":")[0] for scene in scenes] == ["Surface", "Isosurfaces"]
+    assert scenes[0]["metadata"]["transition_duration_ms"] > 0
+    key = scenes[0]["metadata"]["description"].split("\n\n")[1]  # its ends are those of the colours
+    low, high = key.split(" ![](", 1)[0], key.split(") ", 1)[1].split()[0]
+    assert (float(low), float(high)) == tuple(adapters.surface_range(potential, structure))
     np.testing.assert_allclose(origin, potential.lattice.origin, atol=1e-4)
     assert step == pytest.approx(potential.lattice.spacing[0])
-    assert "Plane" not in metadata["description"]
+    assert not any("Plane" in scene["metadata"]["description"] for scene in scenes)
 
 
 def test_a_scene_has_planes_in_the_colours_of_the_map(ion_box, tmp_path, npm):
@@ -374,19 +378,14 @@ def test_a_scene_has_planes_in_the_colours_of_the_map(ion_box, tmp_path, npm):
     command(**inputs, output=path, plane=tuple(f"{axis}={height}" for axis, height in zip("xyz", heights, strict=True)))
     with zipfile.ZipFile(path) as archive:
         index = archive.read("index.mvsj").decode()
-    molviewspec.validate_state_tree(index)
-    nodes, meshes = [json.loads(index)["root"]], []
-    while nodes:
-        node = nodes.pop()
-        nodes += node.get("children", [])
-        meshes += [node["params"]] if node["kind"] == "primitive" else []
-    flat = 0
+    molviewspec.States.model_validate_json(index)
+    (scene,) = [scene for scene in json.loads(index)["snapshots"] if "Plane" in scene["metadata"]["title"]]
+    meshes = [node["params"] for node in nodes_of(scene) if node["kind"] == "primitive"]
+    assert len(meshes) == 3
     for mesh in meshes:
         vertices = np.reshape(mesh["vertices"], (-1, 3))
         axis = int(np.ptp(vertices, axis=0).argmin())
-        if np.ptp(vertices[:, axis]) > 0:
-            continue  # the surface of the molecule
-        flat += 1
+        assert np.ptp(vertices[:, axis]) == 0
         assert vertices[0, axis] == pytest.approx(heights[axis], abs=1e-3)
         np.testing.assert_allclose(np.ptp(vertices, axis=0)[np.arange(3) != axis],
                                    (lattice.last - lattice.origin)[np.arange(3) != axis], rtol=1e-3)
@@ -399,10 +398,9 @@ def test_a_scene_has_planes_in_the_colours_of_the_map(ion_box, tmp_path, npm):
         span = adapters.surface_range(potential, structure).high
         expected = np.clip(potential.sample(corners).mean(1), -span, span)
         np.testing.assert_allclose(numbers, expected, atol=span / 50)
-    assert flat == 3
-    description = json.loads(index)["metadata"]["description"]
-    assert description.count("Plane") == 3
-    assert potential.unit in description.split("Plane", 1)[1]
+    description = scene["metadata"]["description"]
+    assert all(f"{height:g}" in description for height in heights)
+    assert potential.unit in description
     for name, plane in (("b.mvsx", "z=1e4"), ("b.mvsx", "q"), ("b.html", "z=0")):
         with pytest.raises(UsageError) as error:
             command(**inputs, output=tmp_path / name, plane=(plane,), viewer_script=npm)
@@ -423,9 +421,8 @@ def test_scenes_and_pages_show_the_outer_surface_unless_cavities_are_requested(t
     registry.get("command", "view")(structure=shell, maps=(Grid(lattice, values, "kT/e", 298.15),), prepare="never",
                                     output=path, cavities=cavities)
     with zipfile.ZipFile(path) as archive:
-        nodes = [json.loads(archive.read("index.mvsj"))["root"]]
-    while (node := nodes.pop())["kind"] != "primitive":
-        nodes += node.get("children", [])
+        scene, *_ = json.loads(archive.read("index.mvsj"))["snapshots"]
+    (node,) = [node for node in nodes_of(scene) if node["kind"] == "primitive"]
     away = np.linalg.norm(np.reshape(node["params"]["vertices"], (-1, 3)), axis=1)
     assert (away.min() < radius) == cavities
     assert away.max() > radius
@@ -433,15 +430,45 @@ def test_scenes_and_pages_show_the_outer_surface_unless_cavities_are_requested(t
     assert (depth.sample(np.zeros((1, 3))).item() < 0) == cavities
 
 
-def test_scene_needs_its_package_and_has_no_table_of_ions(ion_box, tmp_path, monkeypatch):
+def test_scenes_of_several_maps_have_one_level_and_the_ions_with_their_energies(ion_box, tmp_path):
     structure, potential = ion_box
-    command, path = registry.get("command", "view"), tmp_path / "scene.mvsx"
-    with pytest.raises(UsageError) as caught:
-        command(structure=structure, maps=(potential,), ions=tmp_path / "ions.csv", output=path)
-    assert caught.value.parameter == "ions"
+    weaker = dataclasses.replace(potential, values=potential.values * 0.9)
+    ion = PlacedIon("SOD", 7, 1, 1, (1.0, 2.0, 3.0), "TIP3 9", "W", None, None, -1.25, -2.0, -3.0, -4.0)
+    scene = view_scene(structure, [potential, weaker], ["a_b", "<b>"], [ion])
+    with zipfile.ZipFile(BytesIO(scene.content)) as archive:
+        index = archive.read("index.mvsj").decode()
+    molviewspec.States.model_validate_json(index)
+    scenes = json.loads(index)["snapshots"]
+    assert [item["metadata"]["title"] for item in scenes] == [
+        "Surface: a_b", "Isosurfaces: a_b", "Surface: <b>", "Isosurfaces: <b>"]
+    assert scenes[2]["metadata"]["description"].startswith(r"**\<b\>**")  # not as HTML
+    levels = [{node["params"]["absolute_isovalue"] for node in nodes_of(item)
+               if node["kind"] == "volume_representation"} for item in scenes]
+    assert levels[1] == levels[3] != set()
+    for item in scenes:
+        (sphere,) = [node["params"] for node in nodes_of(item)
+                     if node["kind"] == "primitive" and "center" in node["params"]]
+        assert sphere["center"] == [1, 2, 3]
+        assert all(word in sphere["tooltip"] for word in ("SOD 7", "+1 e", f"{ion.energy:g} kcal/mol"))
+    assert scene.summary["ions"] == 1
+
+
+def nodes_of(scene):
+    """Return all nodes of a scene of Mol*."""
+    nodes, result = [scene["root"]], []
+    while nodes:
+        node = nodes.pop()
+        result.append(node)
+        nodes += node.get("children", [])
+    return result
+
+
+def test_scene_needs_its_package(ion_box, tmp_path, monkeypatch):
+    structure, potential = ion_box
+    path = tmp_path / "scene.mvsx"
     monkeypatch.setitem(sys.modules, "molviewspec", None)
     with pytest.raises(BackendError):
-        command(structure=structure, maps=(potential,), output=path)
+        registry.get("command", "view")(structure=structure, maps=(potential,), output=path)
     assert not path.exists()
 
 
