@@ -91,7 +91,7 @@ proc ::vmdpotential::parse_words {command all words} {
 proc ::vmdpotential::takes_frames {all given} {
     dict for {name option} $all {
         if {[dict get $option kind] eq "trajectory"} {
-            return [expr {[dict get $option required] || [dict exists $given frames]}]
+            return [expr {[dict get $option required] || [dict exists $given [option_with_role $all frames]]}]
         }
     }
     return 0
@@ -101,13 +101,14 @@ proc ::vmdpotential::takes_frames {all given} {
 # the file of the molecule, which lists the operators, as VMD does not read them.
 proc ::vmdpotential::copies {all given} {
     set words {}
-    foreach name {assembly expand} {
-        if {[dict exists $given $name] && [dict exists $all $name]} {
-            if {[dict get $given $name] ne "no"} {
-                lappend words --$name=[dict get $given $name]
-            }
-            dict unset given $name
+    foreach role {assembly expansion} {
+        set name [option_with_role $all $role]
+        set value [expr {[dict exists $given $name] ? [dict get $given $name] : ""}]
+        if {$value ne "" && $value ne [dict get $all $name default]} {
+            dict set requested $role $value
+            lappend words --$name=$value
         }
+        dict unset given $name
     }
     if {![llength $words]} {
         return $given
@@ -125,11 +126,12 @@ proc ::vmdpotential::copies {all given} {
         error "molecule $molecule was not read from a PDB or mmCIF file, which lists the operators; load that"
     }
     if {[takes_frames $all $given]} {  # the new molecule would have only one frame; the program copies every frame
-        if {[lsearch -glob $words --expand=*] >= 0} {
-            error "-expand: VMD does not keep the space group of frames; use the shell, or leave out -frames"
+        if {[dict exists $requested expansion]} {
+            error "-[option_with_role $all expansion]: VMD does not keep the space group of frames; use the shell, or\
+                leave out -[option_with_role $all frames]"
         }
-        set name [string range [lindex $words 0] 11 end]
-        dict set given assembly [expr {[string match *:* $name] ? $name : "$source:$name"}]
+        set name [dict get $requested assembly]
+        dict set given [option_with_role $all assembly] [expr {[string match *:* $name] ? $name : "$source:$name"}]
         return $given
     }
     set output [file join [job::make_folder] copies.pdb]
@@ -214,6 +216,7 @@ proc ::vmdpotential::is_selection {word} {
 proc ::vmdpotential::arguments {job all given} {
     set command [dict get $job command]
     set folder [dict get $job folder]
+    set topology [option_with_role $all topology]
     set kinds {}
     foreach option [dict get [declarations] $command options] {
         lappend kinds [dict get $option name] $option
@@ -224,7 +227,7 @@ proc ::vmdpotential::arguments {job all given} {
         set kind [dict get $option kind]
         set wanted [expr {[dict get $option required] || [dict exists $given sel] || [dict exists $given mol]}]
         if {$kind eq "structure" && $wanted} {
-            lassign [export::write [dict get $job molecule] $given $folder [expr {![dict exists $given topology]}] \
+            lassign [export::write [dict get $job molecule] $given $folder [expr {![dict exists $given $topology]}] \
                 [dict exists $kinds force_field]] file written charged complete atoms number
             dict set job atoms $atoms
             dict set job frame $number
@@ -236,8 +239,8 @@ proc ::vmdpotential::arguments {job all given} {
                 lappend words --$name=$file
             }
             set loaded [trajectory $job $all $given]
-            if {$written ne "" && [lsearch -exact $kinds topology] >= 0} {
-                lappend words --topology=$written
+            if {$written ne "" && $topology ne ""} {
+                lappend words --[string map {_ -} $topology]=$written
             }
         } elseif {$kind eq "data"} {
             if {![dict exists $given $name]} {
@@ -320,7 +323,7 @@ proc ::vmdpotential::trajectory {job all given} {
         if {[dict exists $given $name]} {
             return [full_path [dict get $given $name]]
         }
-        if {[dict get $option required] || [dict exists $given frames]} {
+        if {[takes_frames $all $given]} {
             return [export::write_frames [dict get $job molecule] [dict get $job atoms] [dict get $job folder]]
         }
     }

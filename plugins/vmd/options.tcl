@@ -38,7 +38,7 @@ proc ::vmdpotential::options {command} {
         set leads [expr {[info exists positional($name)] && $positional($name)}]
         dict set all $name [dict create name $name kind $kind several 0 required 0 positional $leads viewer 1 \
             aliases {} suffix {} front [expr {$front ne "0"}] default $default help $help unit {} choices {} words {} \
-            bundled 0 own 1]
+            bundled 0 role {} own 1]
     }
     foreach option [dict get $commands $command display] {
         dict set option own 1
@@ -53,6 +53,16 @@ proc ::vmdpotential::options {command} {
         }
     }
     return $all
+}
+
+# Return the name of the option with a role, which the program declares; empty if there is none.
+proc ::vmdpotential::option_with_role {all role} {
+    dict for {name declaration} $all {
+        if {[dict get $declaration role] eq $role} {
+            return $name
+        }
+    }
+    return ""
 }
 
 proc ::vmdpotential::usage {} {

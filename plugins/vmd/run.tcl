@@ -75,13 +75,7 @@ proc ::vmdpotential::job::make_folder {} {
     variable session
     variable last
     if {$session eq "" || ![file isdirectory $session]} {
-        if {$::tcl_platform(platform) eq "windows"} {
-            set session [file join $::env(TEMP) vmdpotential.[pid]]  ;# a folder of this user
-            file mkdir $session
-        } else {
-            set session [exec mktemp -d [file join [expr {[info exists ::env(TMPDIR)] && [file isdirectory $::env(TMPDIR)]
-                ? [file normalize $::env(TMPDIR)] : "/tmp"}] vmdpotential.XXXXXXXX]]
-        }
+        set session [make_private_folder]
         # VMD sets vmd_quit when it exits
         trace add variable ::vmd_quit write ::vmdpotential::job::leave
         trace add execution exit enter ::vmdpotential::job::leave
@@ -89,6 +83,30 @@ proc ::vmdpotential::job::make_folder {} {
     set folder [file join $session [incr last]]
     file mkdir $folder
     return $folder
+}
+
+# Return a new and empty folder of this user, in the folder for temporary files.
+proc ::vmdpotential::job::make_private_folder {} {
+    set place /tmp
+    foreach name {TMP TEMP TMPDIR} {
+        if {[info exists ::env($name)] && [file isdirectory $::env($name)]} {
+            set place [file normalize $::env($name)]
+        }
+    }
+    # nobody else can have made the folder if it is no link, belongs to this user, and is empty once it is closed to others
+    for {set number 0} {$number < 20} {incr number} {
+        set folder [file join $place vmdpotential.[pid].[clock microseconds].[expr {int(1e9 * rand())}]]
+        if {[catch {file type $folder}] && ![catch {file mkdir $folder}] && [file type $folder] eq "directory"
+                && [file owned $folder]} {
+            if {$::tcl_platform(platform) eq "unix"} {
+                file attributes $folder -permissions 0700
+            }
+            if {[lsearch -not -regexp [glob -nocomplain -tails -directory $folder * .*] {^\.\.?$}] < 0} {
+                return $folder
+            }
+        }
+    }
+    error "no folder for temporary files can be made in $place; set the environment variable TMPDIR to another one"
 }
 
 # End all children and remove all files when VMD exits.

@@ -7,6 +7,7 @@ import platform
 import shutil
 import stat
 import subprocess
+import sys
 import tarfile
 from http.client import BadStatusLine, IncompleteRead
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 import vmdpotential
 from vmdpotential.errors import InputError, OutputError, UsageError
-from vmdpotential.frontend import page_script
+from vmdpotential.frontend import page_script, viewers
 from vmdpotential.frontend.child import tcl_word
 from vmdpotential.frontend.cli import main
 from vmdpotential.frontend.install import command
@@ -256,6 +257,28 @@ def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, 
     assert main(["install", "page", "--yes"]) == 4
     assert page_script.ARCHIVE in capsys.readouterr().err
     assert not (home / "data").exists()
+
+
+@pytest.mark.parametrize(("system", "place"), [
+    ("Windows", "University of Illinois/VMD2/vmd.exe"), ("Darwin", "VMD 2.0.0.app/Contents/vmd2/bin/vmd")])
+def test_vmd_2_is_found_where_its_installers_put_it(home, tmp_path, monkeypatch, system, place):
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setenv("PROGRAMFILES", str(tmp_path))
+    monkeypatch.setattr(viewers, "APPLICATIONS", tmp_path)
+    assert viewers.find_vmd() is None
+    vmd = tmp_path / place
+    vmd.parent.mkdir(parents=True)
+    vmd.touch()
+    assert viewers.find_vmd() == vmd
+    assert any(str(vmd) in line for line in plan_installation("vmd").after)
+
+
+def test_the_program_has_no_console_on_windows(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
+    (tmp_path / "pythonw.exe").touch()
+    words = plan_installation("vmd").more["program.txt"].splitlines()
+    assert words == [str(tmp_path / "pythonw.exe"), "-m", "vmdpotential"]
 
 
 def test_vmd_on_windows_has_another_start_up_file(home, monkeypatch):

@@ -25,7 +25,8 @@ def command_declarations() -> dict[str, Any]:
         ``boolean``, ``integer``, ``number`` or ``text``), ``several``, ``required``, ``positional``, ``viewer``,
         ``shell``, ``front`` (whether a dialog shows it at once), ``aliases``, ``suffix`` (of the file that it writes),
         ``default`` (as text, empty for none), ``help``, ``unit``, ``choices``, ``words``, which are allowed instead of
-        a selection, and ``bundled``, whether a file may also be named that comes with a package.
+        a selection, ``bundled``, whether a file may also be named that comes with a package, and ``role``, what the
+        option is to a viewer (``assembly``, ``expansion``, ``topology``, ``frames`` ...; empty for none).
     """
     from vmdpotential import __version__
     from vmdpotential.figures import colours  # needs numpy, which help texts do without
@@ -80,6 +81,7 @@ def _declare_option(parameter: Parameter) -> dict[str, Any]:
         "shell": option.shell, "aliases": list(option.aliases), "suffix": option.suffix,
         "default": "" if parameter.required else as_text(parameter.default), "help": option.help, "unit": option.unit,
         "choices": list(option.shown()), "words": list(option.words), "bundled": option.bundled,
+        "role": option.role or "",
     }
 
 

@@ -19,6 +19,9 @@ from vmdpotential.frontend.child import tcl_word
 #: Viewers with a plugin.
 VIEWERS = ("vmd", "pymol", "chimerax")
 
+#: Folder of programs on macOS.
+APPLICATIONS = Path("/Applications")
+
 
 @dataclass(frozen=True)
 class ViewerInstallation:
@@ -87,11 +90,24 @@ def plan_installation(viewer: str, folder: Path | None = None) -> ViewerInstalla
 
 
 def program() -> list[str]:
-    """Return the words of a command line that starts this program from any folder."""
+    """Return the words of a command line that starts this program from any folder, on Windows without a console."""
+    without_console = Path(sys.executable).with_name("pythonw.exe")
+    if platform.system() == "Windows" and without_console.exists():
+        return [str(without_console), "-m", "vmdpotential"]
     script = Path(sys.executable).with_name("vmdpotential.exe" if os.name == "nt" else "vmdpotential")
     if os.access(script, os.X_OK):
         return [str(script)]
     return [sys.executable, "-m", "vmdpotential"]
+
+
+def find_vmd() -> Path | None:
+    """Return the VMD that was installed last, in the places of its installers, or that of the search path, or None."""
+    windows = Path(os.environ.get("PROGRAMFILES", "C:/Program Files")) / "University of Illinois"
+    places = {"Darwin": (APPLICATIONS, "VMD*.app/Contents/vmd2/bin/vmd"), "Windows": (windows, "VMD*/vmd.exe")}
+    folder, pattern = places.get(platform.system(), (Path(), ""))
+    in_path = shutil.which("vmd")
+    found = sorted(folder.glob(pattern), key=os.path.getmtime) if pattern else [Path(in_path)] if in_path else []
+    return found[-1] if found else None
 
 
 def _vmd(where: Path | None) -> ViewerInstallation:
@@ -111,7 +127,9 @@ def _vmd(where: Path | None) -> ViewerInstallation:
         # VMD runs the user's file instead of its own, which opens the main menu and therefore has to be run as well
         lines = [f"if {{[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) {name}]]}} {{",
                  f"    source [file join $env(VMDDIR) {name}]", "}", *lines]
-    after = ["start VMD and type: potential help", "the dialog is in Extensions, Modeling and Analysis"]
+    vmd = find_vmd()
+    after = [f"start VMD{'' if vmd is None else f' ({vmd})'} and type: potential help",
+             "the dialog is in Extensions, Modeling and Analysis"]
     if windows:
         after.insert(0, f"VMD reads {name} in the folder that the variable HOME names: set HOME to {home}")
     source = _source("vmd")
