@@ -71,7 +71,7 @@ def test_map_by_definition(ions, do, log):
         assert_allclose(volume.interpolated_values(vertices[inside]), surface.level, rtol=1e-3)
     assert f"map #2 potential, in V; isosurfaces at {low.level:g} (red) and {high.level:g} (blue)" in log.text
     assert "net charge 0 e" in log.text
-    assert "potential map: surface #3, coloured from -5 to 5 V" in log.shown[-1]
+    assert "potential map: surface #1.1, coloured from -5 to 5 V" in log.shown[-1]
 
 
 def test_map_of_a_moved_model_moves_with_it(ions, do):
@@ -87,24 +87,83 @@ def test_map_of_a_moved_model_moves_with_it(ions, do):
     assert_allclose(volume.interpolated_values(to_map), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_session_files_keep_unit_and_medium(session, ions, do, log, monkeypatch):
-    """Also whether the water has been hidden, as the user may have shown it again."""
-    do("potential map #1:NA,CL spacing 1 boundary open medium vacuum unit V name phi")
+@pytest.fixture
+def saved_and_restored(session, monkeypatch):
+    """Save the session, close all models, and restore it, as ChimeraX does with a file."""
     core.know_packages(session.toolshed, "chimerax.core", "chimerax.map", "chimerax.map_data", "chimerax.atomic",
                        "chimerax.graphics", "chimerax.geometry", "chimerax.pdb", "chimerax.surface")
-    monkeypatch.delitem(session._state_containers, "main_view")  # there is no window
-    stream = io.BytesIO()
-    session.save(stream, version=3, include_maps=True)
-    session.models.close(session.models.list())
-    stream.seek(0)
-    session.restore(stream)
-    (volume,) = [model for model in session.models.list() if model.name == "phi"]
+
+    def through_a_file():
+        monkeypatch.delitem(session._state_containers, "main_view", raising=False)  # there is no window
+        stream = io.BytesIO()
+        session.save(stream, version=3, include_maps=True)
+        session.models.close(session.models.list())
+        stream.seek(0)
+        session.restore(stream)
+        return {model.name: model for model in session.models.list()}
+
+    return through_a_file
+
+
+def test_session_files_keep_unit_and_medium(session, ions, do, log, saved_and_restored):
+    """Also whether the water has been hidden, as the user may have shown it again."""
+    do("potential map #1:NA,CL spacing 1 boundary open medium vacuum unit V name phi")
+    volume = saved_and_restored()["phi"]
     (atoms,) = session.models.list(type=type(ions))
     assert atoms.vmdpotential_without_water
     grid = convert().read_volume(volume)
     assert (grid.unit, grid.provenance.medium) == ("V", "vacuum, no screening")
     do(f"potential slice #{volume.id_string} plane z=3")
     assert "V" in log.text.rpartition("colours: ")[2]
+
+
+def test_the_surface_is_that_of_chimerax(session, ions, do, saved_and_restored):
+    """It belongs to the atoms, has the map's colours, also in a restored session, and can be coloured otherwise and
+    back."""
+    from chimerax.atomic import MolecularSurface
+    from chimerax.surface.colorvol import color_electrostatic, volume_coloring
+
+    volume = do("potential map #1:NA,CL spacing 1 boundary open medium explicit unit V name phi range -4,4")
+
+    def expected(surface, volume):
+        return rgb_of(volume.interpolated_values(surface.vertices), ValueRange(-4, 4))
+
+    (surface,) = session.models.list(type=MolecularSurface)
+    assert surface.parent is ions
+    assert sorted(surface.atoms.names) == ["CL", "NA"]
+    assert_allclose(surface.vertex_colors[:, :3], expected(surface, volume), atol=1)
+    before = surface.vertex_colors.copy()
+    models = saved_and_restored()
+    volume, (surface,) = models["phi"], session.models.list(type=MolecularSurface)
+    assert_allclose(surface.vertex_colors, before, atol=1)
+    assert volume_coloring(surface).volume is volume
+    color_electrostatic(session, [surface], volume, range=(-100, 100))
+    assert (surface.vertex_colors != before).any()
+    session.undo.undo()
+    assert (surface.vertex_colors == before).all()
+
+
+def test_a_live_map_continues_in_a_restored_session(session, ions, do, log, saved_and_restored):
+    from chimerax.surface.colorvol import color_electrostatic
+    from chimerax.surface.surfacecmds import surface as make_surface
+
+    do("potential live #1:NA,CL spacing 1 boundary open medium explicit unit V name phi")
+    models = saved_and_restored()
+    volume, atoms = models["phi"], next(model for model in models.values() if isinstance(model, type(ions))).atoms[:2]
+    given = atoms[1:]
+    given.spec = "#1:CL"
+    assert "the map of the session follows what is shown" in log.text
+    (surface,) = make_surface(session, enclose=given, include=given)
+    color_electrostatic(session, [surface], volume, range=(-10, 10))
+    before = surface.vertex_colors.copy()
+    atoms[0].coord += np.array([0.5, 0, 1.5])
+    do("potential live wait")
+    nodes = np.array([[6.0, 2, 3], [-3, 1, 0]])
+    assert_allclose(volume.interpolated_values(nodes), by_definition(nodes, atoms.coords, [1, -1]), rtol=1e-4)
+    assert (surface.vertex_colors != before).any()  # a surface coloured by it follows
+    do("potential live off")
+    saved_and_restored()
+    assert getattr(session, "vmdpotential_live", None) is None
 
 
 def convert():

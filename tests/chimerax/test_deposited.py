@@ -12,7 +12,6 @@ from pieces import volumes
 from scipy.spatial import cKDTree
 
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.molecule.elements import van_der_waals_radii
 from vmdpotential.molecule.selection import select
 
 ENTRY = Path(__file__).resolve().parents[2] / "data" / "1hvr.pdb.gz"
@@ -96,9 +95,9 @@ def test_the_surface_is_the_outer_one(session, do, opened, tmp_path):
     opened(tmp_path / "dhfr.pdb")
     do(f'potential map #1 spacing 3 topology "{tmp_path / "dhfr.psf"}"')
     (surface,) = [model for model in session.models.list() if " surface, " in model.name]
-    outer = volumes(surface.vertices, surface.triangles)
+    outer = volumes(surface.vertices, surface.masked_triangles)
     vertices, _, triangles = ses_surface_geometry(
-        np.float32(molecule.positions), np.float32(van_der_waals_radii(molecule.elements)))
+        np.float32(surface.atoms.coords), surface.atoms.radii)
     every = volumes(vertices, triangles)
     assert len(outer) == 1
     assert every.min() < -10

@@ -22,7 +22,7 @@ def test_picture(home, tmp_path):
     (tmp_path / "1hvr.pdb").write_bytes(gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()))
     path = tmp_path / "picture.png"
     output = core.run(sys.executable, Path(__file__).parent / "picture.py", home, tmp_path / "1hvr.pdb", path)
-    assert "surface #3, coloured from -5 to 5 kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M" in output
+    assert "surface #1.1, coloured from -5 to 5 kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M" in output
     with Image.open(path) as image:
         red, green, blue = np.moveaxis(np.asarray(image.convert("RGB"), int), 2, 0)[..., :560]  # next to it the dialog
     # both signs on the surface are seen, with background around it

@@ -67,8 +67,8 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     assert form.fields["structure"].itemText(2) == "#1"
     panel.run_button.click()
     finish(panel)
-    assert panel.status.text().startswith("map: surface #3, coloured from"), panel.status.text()
-    volume, surface = (next(m for m in session.models.list() if m.id_string == number) for number in ("2", "3"))
+    assert panel.status.text().startswith("map: surface #1.1, coloured from"), panel.status.text()
+    volume, surface = (next(m for m in session.models.list() if m.id_string == number) for number in ("2", "1.1"))
     assert not volume.display
     assert surface.name.endswith(
         "-5 to 5 kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")

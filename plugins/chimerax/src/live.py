@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ class Live(FollowingMap):
     ----------
     session : ChimeraX's session
     command : Command
+    inputs : mapping
+        Inputs of the command by name, for session files.
     convert : function
         Function that returns the present values and atoms of the command.
     spell : function
@@ -42,10 +45,10 @@ class Live(FollowingMap):
     failures = (*FollowingMap.failures, UserError)
     whole = "potential map"
 
-    def __init__(self, session: Any, command: Command, convert: Any, spell: Any, volume: Any, selected: Selected,
-                 live_map: LiveMap) -> None:
+    def __init__(self, session: Any, command: Command, inputs: Mapping[str, Any], convert: Any, spell: Any,
+                 volume: Any, selected: Selected, live_map: LiveMap) -> None:
         super().__init__(spell)
-        self.session, self.command, self.convert = session, command, convert
+        self.session, self.command, self.inputs, self.convert = session, command, inputs, convert
         self.volume, self.selected, self.live_map = volume, selected, live_map
         self._seen: Any = selected.structure.positions
         self._handler: Any = None

@@ -21,10 +21,14 @@ from .convert import Selected
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
     from vmdpotential.surfaces.drawn import DrawnSurface
+
+#: Distance, A, within which a computed atom is that of a model.
+SAME = 0.01
 
 #: Opacity of the surfaces of a map.
 OPACITY = 0.5
@@ -72,7 +76,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None,
             if options.get("surface") and selected is not None:
                 model.display = False  # its isosurfaces would hide the coloured surface
                 lines.append(f"{line}; the map is hidden (show #{model.id_string})")
-                line = _show_surface(session, value, name, selected, options, report)
+                line = _show_surface(session, value, model, name, selected, options, report)
                 if options["hide_water"]:
                     lines += _hide_water(selected)
         elif kind == "ions" and selected is not None:
@@ -161,35 +165,74 @@ def _new_model(session: Any, structure: Structure, name: str) -> Any:
     return model
 
 
-def _show_surface(session: Any, grid: Grid, name: str, selected: Selected, options: Mapping[str, Any],
+def _show_surface(session: Any, grid: Grid, volume: Any, name: str, selected: Selected, options: Mapping[str, Any],
                   report: Report) -> str:
-    """Make the molecular surface of the atoms that were computed, coloured by a map, and a key of its colours."""
-    from chimerax.core.models import Surface
-    from chimerax.surface import ses_surface_geometry
+    """Make ChimeraX's molecular surface of the atoms that were computed, coloured by a map, and a key of its colours.
 
-    from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
-    from vmdpotential.surfaces import cavity_spheres
+    It belongs to the atoms and refers to the map, as if it were made by ChimeraX's commands.
+    """
+    from chimerax.surface.colorvol import color_electrostatic
+    from chimerax.surface.surfacecmds import surface
 
     part = options["surface_of"]
     computed = adapters.surface_of(report, part, selected.structure)
     assert computed is not None
-    centres, sizes = cavity_spheres(computed)  # which fill cavities, so that only the outer surface is made
-    vertices, normals, triangles = ses_surface_geometry(
-        np.float32(np.concatenate([computed.positions, centres])),
-        np.float32(np.concatenate([van_der_waals_radii(fill_elements(computed).elements), sizes])))
     span = options["range"] or adapters.surface_range(grid, selected.structure)
     words = adapters.legend(grid, span)
-    model = Surface(f"{name} surface, {words}", session)
-    model.set_geometry(vertices, normals, triangles)
-    points = vertices + colours.reading_distance(grid) * normals
-    rgb = colours.rgb_of(grid.covering(points).sample(points), span)
-    model.vertex_colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
-    model.position = selected.place
-    session.models.add([model])
+    atoms = _shown_atoms(session, computed, name, selected)
+    atoms.spec = name  # for the surface's name
+    (model,) = surface(session, enclose=atoms, include=atoms, sharp_boundaries=False)
+    model.new_parameters(atoms, visible_patches=_outer_pieces(model.vertices, model.triangles))
+    model.name = f"{name} surface, {words}"
+    wider = adapters.covering_surface(grid, computed)
+    if wider is not grid:  # ChimeraX has no colour for points outside of a map, even if it is periodic
+        volume, _ = _show_map(session, wider, f"{name} images", selected)
+        volume.display = False
+    color_electrostatic(session, [model], volume, palette=_palette(span), offset=colours.reading_distance(grid))
     if session.ui.is_gui:
         _show_key(session, span, colours.map_meaning(grid))
     of_part = f" of {part}, in the field of all computed atoms" if part else ""
     return f"surface #{model.id_string}{of_part}, coloured from {words} (red, white, blue)"
+
+
+def _shown_atoms(session: Any, computed: Structure, name: str, selected: Selected) -> Any:
+    """Return the atoms of the user's models that were computed, or those of a new model if they are elsewhere.
+
+    Hydrogens that were added are no reason for a new model: without them, ChimeraX's radii include them.
+    """
+    from scipy.spatial import cKDTree
+
+    distance, rows = cKDTree(selected.structure.positions).query(computed.positions)
+    found = distance < SAME
+    if (found | (computed.elements == "H")).all():
+        return selected.atoms[np.unique(rows[found])]
+    model = _new_model(session, computed, f"{name} structure")
+    model.position = selected.place
+    model.atoms.displays = False
+    model.residues.ribbon_displays = False
+    session.models.add([model])
+    return model.atoms
+
+
+def _outer_pieces(vertices: NDArray[Any], triangles: NDArray[Any]) -> int:
+    """Return the number of connected pieces of a surface that are not closed cavities, whose normals are inwards."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, second, third = triangles.T
+    edges = np.ones(2 * len(first), bool), (np.concatenate([first, first]), np.concatenate([second, third]))
+    count, piece = connected_components(coo_array(edges, shape=2 * (len(vertices),)), directed=False)
+    corners = (vertices - vertices.mean(0)).astype(np.float64)[triangles]
+    signed = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))
+    return int((np.bincount(piece[first], signed, count) > 0).sum())
+
+
+def _palette(span: ValueRange) -> Any:
+    """Return ChimeraX's colour map of a range."""
+    from chimerax.core.colors import Colormap
+
+    values, shades = zip(*colours.scale(span), strict=True)
+    return Colormap(list(values), [_rgba(shade) for shade in shades])
 
 
 def _show_mesh(session: Any, drawn: DrawnSurface, name: str, selected: Selected | None) -> tuple[Any, str]:
@@ -271,7 +314,8 @@ def _hide_water(selected: Selected) -> list[str]:
 
 
 def put_values(volume: Any, grid: Grid) -> None:
-    """Put a grid into a map model that was made here; its levels are kept."""
+    """Put a grid into a map model that was made here; its levels are kept, and surfaces coloured by it follow."""
+    from chimerax.core.models import Surface
     from chimerax.map_data import ArrayGridData
 
     data, lattice = volume.data, grid.lattice
@@ -284,6 +328,10 @@ def put_values(volume: Any, grid: Grid) -> None:
         volume.replace_data(ArrayGridData(values, lattice.origin.tolist(), lattice.spacing.tolist(), name=data.name))
         volume.new_region()
     volume.vmdpotential_header = dict(grid.header())
+    for surface in volume.session.models.list(type=Surface):
+        recolour = surface.auto_recolor_vertices
+        if recolour is not None and getattr(getattr(recolour, "__self__", None), "volume", None) is volume:
+            recolour()
 
 
 def _show_ions(session: Any, placement: Placement, name: str, selected: Selected) -> tuple[Any, str]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from chimerax.atomic import AtomicStructure, Atoms, AtomsArg, concatenate
-from chimerax.core.commands import AtomSpecArg
+from chimerax.core.commands import AnnotationError, AtomSpecArg
 from chimerax.core.errors import UserError
 from chimerax.map import Volume
 
+from vmdpotential import registry
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain_spelling
 from vmdpotential.frontend import adapters, dialog, messages
 from vmdpotential.frontend.adapters import object_role
@@ -24,8 +25,9 @@ from vmdpotential.parameters import Command, Parameter, Report, by_own_names
 from . import missing
 from .convert import Selected, common_coordinate_system, read_atoms, read_frames, read_volume, rows_of
 from .live import Live
+from .progress import StatusLine
 from .session import keep_attributes
-from .show import show, show_copies
+from .show import put_values, show, show_copies
 
 #: Prefix of the commands' names.
 PREFIX = "potential "
@@ -79,7 +81,7 @@ class Task(dialog.Task):
         ------
         UserError
         """
-        live_map, command = report.objects.get("live"), self.command
+        live_map = report.objects.get("live")
         keep_attributes(self.session)
         before = self.session.models.list()
         with self.one_line(), contextlib.ExitStack() as undo:
@@ -88,12 +90,10 @@ class Task(dialog.Task):
             if live_map is not None:
                 end_live(self.session)
             self.models, lines = show(
-                self.session, report, self.inputs.get("name") or command.makes, self.selected, self.options)
+                self.session, report, self.inputs.get("name") or self.command.makes, self.selected, self.options)
             undo.pop_all()  # all models have been made
-        if live_map is not None and self.selected is not None:
-            self.session.vmdpotential_live = Live(
-                self.session, command, partial(_convert_again, command, self.inputs), self.spell, self.models[0],
-                self.selected, live_map)
+        if live_map is not None:
+            self.follow(report, self.models[0])
             lines.append("the map follows what is shown; end it with: potential live off")
         summary = [*report.lines, *lines]
         text = "\n".join([f"{self.name}:", *summary])
@@ -101,6 +101,13 @@ class Task(dialog.Task):
         self.session.logger.status(
             f"{self.name}: {(summary[-1] if lines else next(iter(summary), 'done')).partition(';')[0]}")
         return summary
+
+    def follow(self, report: Report, volume: Any) -> None:
+        """Keep a map model up to date, by the result of a live map."""
+        assert self.selected is not None
+        self.session.vmdpotential_live = Live(
+            self.session, self.command, self.inputs, partial(_convert_again, self.command, self.inputs), self.spell,
+            volume, self.selected, report.objects["live"])
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
@@ -118,6 +125,25 @@ def end_live(session: Any) -> str:
     """End the live map and return the line for the user, which is empty if there is no live map."""
     live, session.vmdpotential_live = getattr(session, "vmdpotential_live", None), None
     return "" if live is None else str(live.stop())
+
+
+def continue_live(session: Any, command: str, inputs: Mapping[str, Any], map: Any) -> None:
+    """Continue the live map of a session file, with the inputs of the command by name and the model of the map."""
+    try:
+        found: Command = registry.get("command", command)
+        structure = inputs.get("structure")
+        if isinstance(structure, str):
+            inputs = {**inputs, "structure": AtomsArg.parse(structure, session)[0]}
+        task = Task(session, found, inputs, session.logger.warning)
+        with StatusLine(session, task.name) as listener:
+            report = task.compute(listener)
+        put_values(map, adapters.covering_surface(report.objects["grid"], report.objects["structure"]))
+        task.follow(report, map)
+        session.logger.info(f"{task.name}: the map of the session follows what is shown; "
+                            "end it with: potential live off")
+    except (UserError, AnnotationError, UsageError, KeyboardInterrupt) as error:
+        session.logger.warning(f"{PREFIX}{command}: the map of the session is not followed: "
+                               f"{error or messages.STOPPED}")
 
 
 def _convert_again(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
