@@ -159,7 +159,8 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("words", [
     ["--view", "z", "-z"], ["--view", "-y"], ["--view=-y"], ["--view", "-x", "x", "-z", "y", "-y", "z"],
-    ["--view", "-x", "--view", "x"]])
+    ["--view", "-x", "--view", "x"], ["--view", "1,1,0", "-1,1,0", "-short", "--up", "-y"], ["--up", "-1,0,2"],
+    ["--facing", "//A/1", "--view=-1,0,0"]])
 def test_every_direction_can_be_typed(files, words, capsys):
     call = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--atoms", "all", "--spacing", "0.5"]
     assert cli.main([*call, "--figure", str(files / "f.svg"), *words]) == 0
@@ -248,7 +249,8 @@ def test_a_map_in_a_continuum_is_read_where_the_viewers_read_it(files, capsys, k
 
 
 @pytest.mark.parametrize(("options", "parameter"), [
-    (["-o", "t.obj"], "output"), (["--view", "up"], "view"), (["--range=2,1"], "range")])
+    (["-o", "t.obj"], "output"), (["--view", "up"], "view"), (["--view", "0,0,0"], "view"),
+    (["--view", "z", "--up=-z"], "up"), (["--facing", "//A/1-3"], "facing"), (["--range=2,1"], "range")])
 def test_what_the_command_refuses(files, options, parameter):
     command = ["surface", str(files / "three.pdb"), str(files / "map.dx"), *options]
     assert cli.main(command) == 2

@@ -18,13 +18,15 @@ from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
+from vmdpotential.figures import directions
 from vmdpotential.figures.colours import ValueRange, check_range, colour_range, map_meaning, reading_distance
+from vmdpotential.figures.directions import ViewAxes
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
 from vmdpotential.molecule.moments import ChargeMoments, charge_moments
-from vmdpotential.molecule.selection import Selection, is_water
+from vmdpotential.molecule.selection import Selection, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, plain_value, put_table
@@ -79,6 +81,36 @@ class SurfacePotential(MapOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Colours of the surface, and the directions from which figures show it."""
+
+    range: Annotated[ValueRange | None, Option(
+        "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
+        "otherwise wide enough for 98 % of the surface",
+        parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None
+    view: Annotated[tuple[str, ...], Option(
+        "directions from which the figure shows the surface, each in a panel: x, -x, y, -y, z, -z, three numbers such "
+        "as 1,1,0, or a principal axis: long, middle or short, which shows the widest side; unless given, z and -z, or "
+        "that of {facing}",
+        parse=directions.parse_view, words=directions.WORDS, metavar="DIRECTION", heading="figure")] = ()
+    facing: Annotated[Selection | None, Option(
+        "one more panel, in which the surface of these atoms, such as //A/35, is turned to the viewer",
+        metavar="SEL", selection=True, heading="figure")] = None
+    up: Annotated[str | None, Option(
+        "direction that is up in the figure, given as for {view}; unless given, z, or y where z points to the viewer",
+        parse=directions.parse_view, words=directions.WORDS, metavar="DIRECTION", heading="figure")] = None
+
+    def of(self, mesh: Surface, structure: Structure) -> list[ViewAxes]:
+        """Return the views of a surface."""
+        views = [directions.view_along(text, mesh, self.up)
+                 for text in self.view or (("z", "-z") if self.facing is None else ())]
+        if self.facing is not None:
+            atoms = select(structure, self.facing, "facing")
+            views.append(directions.view_of_part(atoms, mesh, named_selection(self.facing), self.up))
+        return views
+
+
+@dataclass(frozen=True, kw_only=True)
 class SurfaceOutput:
     """Files of a surface."""
 
@@ -106,13 +138,7 @@ def surface(
     by: Annotated[str, Option(
         "rows of the table: one for each residue, atom, vertex or patch",
         choices=("residue", "atom", "vertex", "patch"), heading="surface")] = "residue",
-    range: Annotated[ValueRange | None, Option(
-        "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
-        "otherwise wide enough for 98 % of the surface",
-        parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
-    view: Annotated[tuple[str, ...], Option(
-        "viewing direction of the figure: x, -x, y, -y, z or -z; several become panels",
-        choices=("x", "-x", "y", "-y", "z", "-z"), metavar="AXIS", heading="figure")] = ("z", "-z"),
+    picture: ViewOptions = ViewOptions(),
     unit_of_file: UnitOfFile = None,
     output: SurfaceOutput = SurfaceOutput(),
 ) -> OnSurface:
@@ -150,10 +176,8 @@ def surface(
     figure, force = output.figure, output.force
     if figure is not None:
         check_figure_format(figure)
-    if not view:
-        raise UsageError("view", "a direction is needed")
-    if range is not None:
-        check_range(range)
+    if picture.range is not None:
+        check_range(picture.range)
     if by == "patch" and patches is None:
         raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
     paths = [*output.output, *([] if figure is None else [figure])]
@@ -168,6 +192,7 @@ def surface(
     if other := other_molecule(grid, structure.positions[chosen]):
         log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
     mesh = molecular_surface(structure, atoms=chosen, kind=shape.kind, probe=shape.probe, spacing=shape.mesh_spacing)
+    views = picture.of(mesh, structure)
     shape = shape if shape.outwards is not None else replace(shape, outwards=reading_distance(grid))
     values = mesh.sample(grid, shape.outwards or 0.0)
     seconds = time.perf_counter() - start
@@ -176,7 +201,7 @@ def surface(
         raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
                          value=name)
     outer = mesh.cavities == 0
-    span = range or colour_range([grid], [values[outer]])
+    span = picture.range or colour_range([grid], [values[outer]])
     owners = mesh.atoms if by == "atom" else structure.residue_of[mesh.atoms]
     parts = [mesh.cavities == n for n in np.unique(mesh.cavities).tolist()]
     tables = [owner_rows(mesh, values, owners, part) for part in parts]
@@ -199,7 +224,7 @@ def surface(
         threshold=patches, areas=found, places=patch_of, residues=_distinct(labels), moments=moments,
         span=span, by=by, names=names, tables=tables, values=values, structure=structure,
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
-        view=view, label=slices.short_label(grid) if output.label is None else output.label,
+        views=views, label=slices.short_label(grid) if output.label is None else output.label,
         head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing_files(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
@@ -249,7 +274,7 @@ class OnSurface(Result):
     tables: Sequence[Sequence[Row]]
     names: Sequence[Sequence[str]]
     values: NDArray[np.float64]
-    view: Sequence[str]
+    views: Sequence[ViewAxes]
     label: str
     head: str
     of: str
@@ -396,13 +421,13 @@ class OnSurface(Result):
         """Draw the surface from the first direction, without a legend of its colours."""
         from vmdpotential.figures.surfaces import draw_view
 
-        return draw_view(ax, self.drawn, self._coloured, self.view[0], ValueRange(*self.span), self.areas)
+        return draw_view(ax, self.drawn, self._coloured, self.views[0], ValueRange(*self.span), self.areas)
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
         from vmdpotential.figures import surfaces
 
-        return surfaces.figure(self.drawn, self._coloured, self.view, ValueRange(*self.span), self.label,
+        return surfaces.figure(self.drawn, self._coloured, self.views, ValueRange(*self.span), self.label,
                                patches=self.areas)
 
 

@@ -1,4 +1,4 @@
-"""Figures of surfaces that are coloured by a map, seen along the axes."""
+"""Figures of surfaces that are coloured by a map."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
+from vmdpotential.figures.directions import ViewAxes, view_along
 from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.surfaces import Surface
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-
-#: Views by the axis that points to the viewer: the directions to the right and up in the picture.
-VIEWS = {
-    "x": ((0, 1, 0), (0, 0, 1)), "-x": ((0, -1, 0), (0, 0, 1)), "y": ((-1, 0, 0), (0, 0, 1)),
-    "-y": ((1, 0, 0), (0, 0, 1)), "z": ((1, 0, 0), (0, 1, 0)), "-z": ((-1, 0, 0), (0, 1, 0)),
-}
 
 #: Brightness of a face seen at right angles, and of one seen from its edge.
 LIGHT, SHADE = 1.0, 0.55
@@ -75,11 +70,11 @@ class SurfacePanel:
     frame: Floats | None = None
 
     @classmethod
-    def of_view(cls, surface: Surface, values: Floats, view: str, patches: Sequence[Patch] = ()) -> SurfacePanel:
-        """Return the panel of one of :data:`VIEWS`."""
-        right, up = np.array(VIEWS[view], float)
-        return cls(surface, values, right, up, "from " + (view.replace("-", "−") if view[0] == "-" else f"+{view}"),
-                   patches)
+    def of_view(cls, surface: Surface, values: Floats, view: str | ViewAxes,
+                patches: Sequence[Patch] = ()) -> SurfacePanel:
+        """Return the panel of a view, or of a direction by :func:`vmdpotential.figures.directions.view_along`."""
+        axes = view_along(view, surface) if isinstance(view, str) else view
+        return cls(surface, values, axes.right, axes.up, axes.title, patches)
 
     @cached_property
     def limits(self) -> Floats:
@@ -125,17 +120,17 @@ def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) 
     return ax
 
 
-def draw_view(ax: Axes, surface: Surface, values: Floats, view: str, value_range: tuple[float, float],
+def draw_view(ax: Axes, surface: Surface, values: Floats, view: str | ViewAxes, value_range: tuple[float, float],
               patches: Sequence[Patch] = ()) -> Axes:
-    """Draw a surface coloured by values (V,) into Axes, as seen from one of :data:`VIEWS`, without perspective.
+    """Draw a surface coloured by values (V,) into Axes, as seen from a direction, without perspective.
 
     The largest of the patches that face the viewer have their names.
     """
     return draw_panel(ax, SurfacePanel.of_view(surface, values, view, patches), value_range)
 
 
-def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: tuple[float, float], label: str,
-           width: float = COLUMN_WIDTHS["single"], patches: Sequence[Patch] = ()) -> Figure:
+def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], value_range: tuple[float, float],
+           label: str, width: float = COLUMN_WIDTHS["single"], patches: Sequence[Patch] = ()) -> Figure:
     """Return a figure of a surface with a panel for each view, without perspective.
 
     Parameters
@@ -143,8 +138,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str], value_range: 
     surface : Surface
     values : (V,) float64
         Values at the vertices.
-    views : sequence of str
-        Keys of :data:`VIEWS`.
+    views : sequence of str or ViewAxes
+        Directions to the viewer, such as ``-z``, ``1,1,0`` or ``short``, the shortest principal axis.
     value_range : (low, high)
         Range of the colours.
     label : str

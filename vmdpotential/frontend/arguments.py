@@ -223,14 +223,16 @@ def join_negative_values(arguments: Sequence[str]) -> list[str]:
 
     Argparse would take such values for options.
     """
-    signed = _signed_choices(arguments)
+    signed = _signed_options(arguments)
     joined: list[str] = []
-    option = ""  # the last one, if it has choices that begin with a dash
+    option = ""  # the last one, if it has values that begin with a dash
     for argument in arguments:
         negative = len(argument) > 1 and argument[0] == "-" and (argument[1].isdigit() or argument[1] == ".")
-        if argument in signed.get(option, ()) or (
-                joined and joined[-1].startswith(f"{option}=") and not argument.startswith("-")):
-            if joined[-1] == option:
+        words, several = signed.get(option, ((), False))
+        first = bool(joined) and joined[-1] == option
+        if (option in signed and (first or several) and (negative or argument in words)) or (
+                several and joined[-1].startswith(f"{option}=") and not argument.startswith("-")):
+            if first:
                 joined.pop()
             joined.append(f"{option}={argument}")
         elif negative and joined and joined[-1].startswith("--") and joined[-1] != "--" and "=" not in joined[-1]:
@@ -242,9 +244,14 @@ def join_negative_values(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def _signed_choices(arguments: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Return the choices of those options of the called command that have choices which begin with a dash."""
+def _signed_options(arguments: Sequence[str]) -> dict[str, tuple[Sequence[str], bool]]:
+    """Return the words of those options of the called command that have words which begin with a dash.
+
+    With them is returned whether the option takes several.
+    """
     if not arguments or arguments[0] not in registry.available("command"):
         return {}
-    choices = {f"--{p.flag}": p.option.allowed() for p in called_command(arguments).parameters}
-    return {flag: allowed for flag, allowed in choices.items() if any(name.startswith("-") for name in allowed)}
+    words = {f"--{p.flag}": ((*p.option.allowed(), *p.option.words), p.several)
+             for p in called_command(arguments).parameters}
+    return {flag: (allowed, several) for flag, (allowed, several) in words.items()
+            if any(name.startswith("-") for name in allowed)}

@@ -55,7 +55,7 @@ class Option:
     selection : bool
         Whether it selects atoms of the structure; viewers accept their own selection language for it.
     words : sequence of str
-        Words that are allowed instead of a selection.
+        Words that are allowed instead of a selection or numbers.
     front : bool
         Whether dialogs show it at once, as one that is often set; the others are folded under "Advanced".
     name : str
