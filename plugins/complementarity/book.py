@@ -42,9 +42,12 @@ def page_axes(interface: Interface) -> list[tuple[Floats, Floats, Floats]]:
     return [(np.cross(up, towards), up, towards) for towards in (normal, -normal)]
 
 
-def open_book(interface: Interface, names: Sequence[str], span: tuple[float, float], label: str) -> Figure:
-    """Return the figure of both faces, coloured by their own potential above and by that of the partner below."""
-    from vmdpotential.figures.page import COLUMN_WIDTHS
+def open_book(interface: Interface, names: Sequence[str], span: tuple[float, float], label: str, width: float,
+              height: float | None = None) -> Figure:
+    """Return the figure of both faces, coloured by their own potential above and by that of the partner below.
+
+    Its width and height are in mm; the height is the one that it needs unless given.
+    """
     from vmdpotential.figures.surfaces import SurfacePanel, compose_panels
 
     middle = np.mean([face.places.mean(0) for face in interface.faces], axis=0)
@@ -63,7 +66,7 @@ def open_book(interface: Interface, names: Sequence[str], span: tuple[float, flo
             title = f"face of {names[n]}\npotential of {names[n] if own else names[1 - n]}"
             panels.append(SurfacePanel(surface, values, right, up, title,
                                        frame=corners + np.array([middle @ right, middle @ up])))
-    return compose_panels(panels, span, label, COLUMN_WIDTHS["single"], 2)
+    return compose_panels(panels, span, label, width, 2, height)
 
 
 def book_mesh(interface: Interface) -> tuple[Surface, Floats]:

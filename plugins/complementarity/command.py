@@ -14,8 +14,10 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Force, Source
+from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import parse_range
 from vmdpotential.errors import UsageError, count_of
+from vmdpotential.figures.captions import minus_signs
 from vmdpotential.figures.colours import ValueRange, check_range, robust_range
 from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, MethodOptions
@@ -35,7 +37,7 @@ log = logging.getLogger(__name__)
 #: Number of residues of each face in the report.
 _PRINTED = 5
 
-_LABEL = "potential (kT/e)"
+_UNIT = "kT/e"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class FaceOutput:
         viewer=False, written=True, suffix=".csv")] = ()
     figure: Annotated[Path | None, Option(
         "figure of both faces turned apart, coloured by their own potential and by that of the partner, to write: "
-        ".png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
+        ".png, .pdf or .svg", written=True, heading="main options")] = None
     force: Force = False
 
 
@@ -78,6 +80,7 @@ def complementarity(
         "range of the colours, kT/e; unless given, wide enough for 98 % of both potentials on both faces",
         parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     engine: Engine = "auto",
+    picture: PictureOptions = PictureOptions(),
     output: FaceOutput = FaceOutput(),
 ) -> Complementarity:
     """Compute the electrostatic complementarity of two molecules that touch.
@@ -122,7 +125,8 @@ def complementarity(
     if len(between) != 2:
         raise UsageError("between", f"two selections are needed, and there are {len(between)}",
                          "such as {between //A} //B")
-    paths = [*output.output, *([] if output.figure is None else [output.figure])]
+    size = picture.size_for(output.figure)
+    paths = [*output.output, *(path for path in (output.figure, picture.caption) if path is not None)]
     files.check(paths, output.force)
     structure, charges = source.charged(between, "between")
     first, second = (without_water(structure, select(structure, text, "between")) for text in between)
@@ -131,7 +135,8 @@ def complementarity(
                                    mesh_spacing=shape.mesh_spacing, engine=engine)
     span = range or robust_range([value for face in interface.faces for value in (face.own, face.partner)])
     result = Complementarity(charges=charges, names=tuple(map(str, between)), shape=shape, interface=interface,
-                             by=by, span=span, seconds=clock.seconds, files=paths, draws=not paths)
+                             by=by, span=span, size=size, label=_UNIT if picture.label is None else picture.label,
+                             seconds=clock.seconds, files=paths, draws=not paths)
     with files.writing_files(paths, output.force) as places:
         for path, place in zip(output.output, places, strict=False):
             if is_mesh(path):
@@ -140,9 +145,13 @@ def complementarity(
                          np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
             else:
                 put_table(result.table(), place)
-        if output.figure is not None:
-            places[-1].write_bytes(render_figure(result.draw(), output.figure,
-                                                 title=f"complementarity of {' and '.join(result.names)}"))
+        for path, place in zip(paths[len(output.output):], places[len(output.output):], strict=True):
+            if path == output.figure:
+                place.write_bytes(render_figure(result.draw(), path, picture.dpi,
+                                                f"complementarity of {' and '.join(result.names)}",
+                                                caption=result.caption))
+            else:
+                place.write_text(result.caption + "\n", encoding="utf-8")
     return result
 
 
@@ -165,12 +174,24 @@ class Complementarity(Result):
     interface: Interface
     by: str
     span: Sequence[float]
+    size: tuple[float, float | None]
+    label: str
     seconds: float
 
     @property
     def value(self) -> float:
         """Complementarity: the mean of both faces."""
         return self.interface.pearson[-1].value
+
+    @property
+    def caption(self) -> str:
+        """What the figure shows, in sentences."""
+        first, second = self.names
+        return minus_signs(
+            f"Faces of {first} (left) and {second} (right) that touch each other, turned apart like the pages of a "
+            "book, coloured by the electrostatic potential of their own charges (above) and by that of the partner's "
+            f"charges (below), in water and salt. Colours: {self.span[0]:g} to {self.span[1]:g} {_UNIT}; the rest of "
+            "the surfaces is grey.")
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -205,7 +226,8 @@ class Complementarity(Result):
             "faces": [{"name": name, "area": float(face.areas.sum()), "vertices": len(face.areas), **self._entry(n)}
                       for n, (name, face) in enumerate(zip(self.names, self.interface.faces, strict=True))],
             "unit": "kT/e", "spacing": self.shape.spacing, "probe": self.shape.probe,
-            "mesh_spacing": self.shape.mesh_spacing, "range": list(self.span), "normal": self.interface.axes[2],
+            "mesh_spacing": self.shape.mesh_spacing, "range": list(self.span), "caption": self.caption,
+            "normal": self.interface.axes[2],
             "seconds": self.seconds, "rows": self.rows}
 
     @property
@@ -269,7 +291,7 @@ class Complementarity(Result):
         """Return the figure of both faces, turned apart."""
         from .book import open_book
 
-        return open_book(self.interface, self.names, ValueRange(*self.span), _LABEL)
+        return open_book(self.interface, self.names, ValueRange(*self.span), self.label, *self.size)
 
 
 def _stated(value: Agreement) -> str:

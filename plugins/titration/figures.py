@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
-from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.page import figure_style
+from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import CURVE_COLOURS
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_c
     from matplotlib.figure import Figure
 
     with figure_style():
-        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, 110 * _MM), layout="constrained")
+        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 110 * _MM), layout="constrained")
         above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
         draw_curves(above, ph, fractions, groups)
         above.set_xlabel("")

@@ -176,7 +176,7 @@ def test_a_bar_has_a_short_label_or_the_callers():
     water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside", medium_kind="water")
     grid = make(provenance=water)
     page = compose(grid, "z=15")
-    assert page.figure.axes[-1].get_ylabel() == "Electrostatic potential (kT/e)"
+    assert page.figure.axes[-1].get_ylabel() == "kT/e"
     assert place(page, 0).width > 0.7 * page.figure.bbox.width
     assert compose(grid, "z=15", label="phi, $kT/e").figure.axes[-1].get_ylabel() == r"phi, \$kT/e"
     assert compose(grid, profile="z", label="phi").axes[0].get_ylabel() == "phi"

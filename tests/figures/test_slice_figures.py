@@ -86,7 +86,7 @@ def test_panels_share_one_scale_and_one_colour_bar():
     assert {ax.images[0].get_clim() for ax in page.axes} == set(page.ranges)
     assert [ax.get_title(loc="left") for ax in page.axes] == ["a", "b", "c", "d"]
     assert [ax.get_title() for ax in page.axes] == ["z = 15 Å", "x = 5 Å", "y = 20 Å", "normal (1, 2, 3)"]
-    assert page.figure.axes[-1].get_xlabel() == "Electrostatic potential (kT/e)"
+    assert page.figure.axes[-1].get_xlabel() == "kT/e"
 
 
 @pytest.mark.slow

@@ -169,7 +169,7 @@ def test_every_direction_can_be_typed(files, words, capsys):
     assert cli.main([call[0], *words, "--figure", str(files / "f.svg"), "--force", *call[1:]]) == 0
 
 
-@pytest.mark.parametrize(("options", "label"), [([], "Electrostatic potential (kT/e)"), (["--label", "phi"], "phi")])
+@pytest.mark.parametrize(("options", "label"), [([], "kT/e"), (["--label", "phi"], "phi")])
 def test_pictures_fill_the_width_and_the_label_is_one_line(files, options, label, capsys):
     water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside", medium_kind="water")
     write_map(replace(some_map(), provenance=water), files / "water.npz")

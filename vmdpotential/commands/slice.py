@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from vmdpotential.commands.options import Force
+from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -114,7 +115,7 @@ class AtomsOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StyleOptions:
+class StyleOptions(PictureOptions):
     """Options of the style of the figure."""
 
     range: Annotated[ValueRange | None, Option(
@@ -124,12 +125,6 @@ class StyleOptions:
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
         low=0, high=50, heading="figure")] = 0
-    label: Annotated[str | None, Option(
-        "label of the colour bar; unless given, the quantity and its unit", metavar="TEXT", heading="figure")] = None
-    width: Annotated[str, Option(
-        "width of the figure: single (89 mm), double (183 mm) or a number of mm", metavar="MM",
-        heading="figure")] = "single"
-    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400, heading="figure")] = 600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,14 +154,15 @@ def slice_(
     of the mean over planes instead; if planes and a profile are requested, it shows both.
     """
     from vmdpotential.figures import page as figures
+    from vmdpotential.figures.captions import slices_caption
     from vmdpotential.figures.slices import quantity_label
     from vmdpotential.io.files import output as files
     from vmdpotential.io.maps import map_name, open_map
 
     if not maps:
         raise UsageError("maps", "a map file is needed")
-    width_mm = figures.width_in_mm(style.width)
     path, profile = output.output, planes.profile
+    width, height = style.size_for(path)
     planes.check()
     atoms.check()
     if style.range is not None:
@@ -174,7 +170,7 @@ def slice_(
     if path is not None:
         name, = files.named([path], output.format, figures.is_figure)
         figures.check_figure_format(name)
-        files.check([path], output.force)
+        files.check([path, *([] if style.caption is None else [style.caption])], output.force)
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     if atoms.structure is None:
@@ -188,12 +184,16 @@ def slice_(
         panels, profiles=list(zip(names, grids, strict=True)) if profile else [],
         profile_axis="xyz".index(profile or "z"),
         value_range=style.range, contours=style.contours, structure=structure, slab=atoms.slab, waters=atoms.waters,
-        width=width_mm, label=style.label,
+        width=width, height=height, label=style.label,
     )
+    slab = None if structure is None else atoms.slab
+    caption = slices_caption(page, panels, grids, style.contours, slab, profile)
     if path is not None:
-        figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name)
+        figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name, caption,
+                     style.caption)
     return Slices(page=page, grids=grids, planes=panels, profile=profile, figure_file=path, dpi=style.dpi,
-                  chosen=style.range is None, panels=[_panel(*item) for item in zip(panels, page.ranges, strict=True)])
+                  caption=caption, files=[] if style.caption is None else [style.caption], chosen=style.range is None,
+                  panels=[_panel(*item) for item in zip(panels, page.ranges, strict=True)])
 
 
 def medium_text(grid: Grid) -> str:
@@ -225,6 +225,7 @@ class Slices(Result):
     profile: str | None
     figure_file: Path | None
     dpi: int
+    caption: str
     chosen: bool
     draws: bool = True
 
@@ -266,7 +267,7 @@ class Slices(Result):
         """Return the entries of ``--json``."""
         return super().entries() | {
             "panels": self.panels, "profile": self.profile, "dpi": self.dpi, "figure": self.figure_file,
-            "width_mm": self.size[0], "height_mm": self.size[1], "unit": self.grids[0].unit,
+            "caption": self.caption, "width_mm": self.size[0], "height_mm": self.size[1], "unit": self.grids[0].unit,
             "medium": self.media[0] if len(self.media) == 1 else None,
             "range": self.ranges[0] if len(self.ranges) == 1 else None}
 
@@ -291,6 +292,7 @@ class Slices(Result):
                    + (", each medium on its own scale" if len(ranges) > 1 else ""))
         if self.profile:
             yield f"profile: mean over planes along {self.profile}"
+        yield f"caption: {self.caption}"
 
 
 command = Command.of(slice_, "slice", draws="figure", examples=(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
+from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import directions
@@ -81,8 +82,8 @@ class SurfacePotential(MapOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewOptions:
-    """Colours of the surface, and the directions from which figures show it."""
+class ViewOptions(PictureOptions):
+    """Colours of the surface, and the directions from which figures show it, and their style."""
 
     range: Annotated[ValueRange | None, Option(
         "range of the colours in the unit of the map; unless given, -5,5 in kT/e for a potential in water, and "
@@ -118,10 +119,7 @@ class SurfaceOutput:
         "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
         written=True, suffix=".csv")] = ()
     figure: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
-    label: Annotated[str | None, Option(
-        "label of the figure's colour bar; unless given, the quantity and its unit", viewer=False,
-        metavar="TEXT", heading="figure")] = None
+        "figure to write: .png, .pdf or .svg", written=True, heading="main options")] = None
     force: Force = False
 
 
@@ -176,11 +174,12 @@ def surface(
     figure, force = output.figure, output.force
     if figure is not None:
         check_figure_format(figure)
+    size = picture.size_for(figure)
     if picture.range is not None:
         check_range(picture.range)
     if by == "patch" and patches is None:
         raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
-    paths = [*output.output, *([] if figure is None else [figure])]
+    paths = [*output.output, *(path for path in (figure, picture.caption) if path is not None)]
     files.check(paths, force)
     structure, grid, prepared = _mapped(source, map, potential, unit_of_file)
     name = map_name(map) if isinstance(map, Path) else "potential" if map is None else "map"
@@ -224,7 +223,8 @@ def surface(
         threshold=patches, areas=found, places=patch_of, residues=_distinct(labels), moments=moments,
         span=span, by=by, names=names, tables=tables, values=values, structure=structure,
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
-        views=views, label=slices.short_label(grid) if output.label is None else output.label,
+        views=views, size=size, pictured=figure is not None,
+        label=slices.bar_label(grid) if picture.label is None else picture.label,
         head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
     with files.writing_files(paths, force) as places:
         for path, place in zip(output.output, places, strict=False):
@@ -235,8 +235,12 @@ def surface(
                          path)
             else:
                 put_table(result.table(), place)
-        if figure is not None:
-            places[-1].write_bytes(render_figure(result.draw(), figure, title=slices.quantity_label(grid)))
+        for path, place in zip(paths[len(output.output):], places[len(output.output):], strict=True):
+            if path == figure:
+                place.write_bytes(render_figure(result.draw(), path, picture.dpi, slices.quantity_label(grid),
+                                                caption=result.caption))
+            else:
+                place.write_text(result.caption + "\n", encoding="utf-8")
     return result
 
 
@@ -275,6 +279,8 @@ class OnSurface(Result):
     names: Sequence[Sequence[str]]
     values: NDArray[np.float64]
     views: Sequence[ViewAxes]
+    pictured: bool
+    size: tuple[float, float | None]
     label: str
     head: str
     of: str
@@ -286,6 +292,14 @@ class OnSurface(Result):
     def patches(self) -> Sequence[Mapping[str, Any]]:
         """The patches as rows of a table: areas, A^2, integrals, centres, A, normals, and the shares of residues."""
         return patch_rows(self.areas, self.residues)
+
+    @cached_property
+    def caption(self) -> str:
+        """What the figure shows, in sentences."""
+        from vmdpotential.figures.captions import surface_caption
+
+        return surface_caption(f"{self.head} (probe {self.shape.probe:g} Å)", self.shape.outwards or 0.0, self.grid,
+                               self.span, [view.title for view in self.views], self.threshold)
 
     @cached_property
     def drawn(self) -> Surface:
@@ -326,7 +340,7 @@ class OnSurface(Result):
             "cavity_minimum": None if self.within is None else self.within.low,
             "cavity_maximum": None if self.within is None else self.within.high, "inside": self.inside,
             "seconds": self.seconds, "vertices": len(self.drawn.vertices), "triangles": len(self.drawn.triangles),
-            "range": list(self.span), "cavities": [asdict(cavity) for cavity in self.found],
+            "range": list(self.span), "caption": self.caption, "cavities": [asdict(cavity) for cavity in self.found],
             "rows": self.rows}
 
     def shown(self) -> dict[str, Any]:
@@ -369,6 +383,8 @@ class OnSurface(Result):
             yield (f"{_part_name(number)} at ({place}), next to {', '.join(cavity.lining)}: {cavity.area:.1f} A^2, "
                    f"mean {cavity.mean:.4g} {unit}".rstrip())
         yield from self._of_patches()
+        if self.pictured:
+            yield f"caption: {self.caption}"
         yield f"{self.seconds:.2f} s"
 
     def _of_patches(self) -> Iterator[str]:
@@ -428,7 +444,7 @@ class OnSurface(Result):
         from vmdpotential.figures import surfaces
 
         return surfaces.figure(self.drawn, self._coloured, self.views, ValueRange(*self.span), self.label,
-                               patches=self.areas)
+                               self.size[0], self.areas, self.size[1])
 
 
 def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.errors import UsageError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -23,19 +25,29 @@ Size = tuple[float, float]
 _MARGIN, _GAP, _BAR = 0.03, 0.08, 0.09
 #: Largest height of a figure, relative to its width, and in inches (a journal's page).
 _HIGHEST, _PAGE = 1.6, 9.4
+#: Smallest height of a row of panels in a figure of a given height, inches.
+_LOWEST = 0.3
+#: Smallest distance of a panel's letter from its title, points.
+_CLEAR = 3.0
 #: Largest number of iterations of the layout.
 _STEPS = 6
+#: Usual width and height of the labels of a panel, mm; a colour bar needs as much height.
+_BESIDE, _ABOVE = 10.0, 12.0
 #: Smallest width of a panel, mm.
 _LEAST = 29.0
 
 
-def columns(extents: Sequence[Size], width: float) -> int:
+def columns(extents: Sequence[Size], width: float, height: float | None = None) -> int:
     """Return the number of columns for panels, each (across, up) in A, in a figure `width` mm wide.
 
-    The height of the figure should be about 0.7 of its width, with few empty positions.
+    In a figure of a given height, mm, the panels are as large as possible. Otherwise, the height of the figure should
+    be about 0.7 of its width, with few empty positions.
     """
     def penalty(count: int) -> float:
         wide, high = _tracks(extents, count)
+        if height is not None:
+            across, up = width - _BESIDE * count, height - _ABOVE * (len(high) + 1)
+            return -float(min(across / wide.sum(), up / high.sum()))
         empty = -len(extents) % count / (len(extents) + -len(extents) % count)
         return abs(math.log(high.sum() / wide.sum() / 0.7)) + 3 * empty
 
@@ -84,9 +96,11 @@ def _same_axis(a: Axes, b: Axes, side: str) -> bool:
 
 def arrange(
     figure: Figure, axes: Sequence[Axes], extents: Sequence[Size], count: int, bar: Axes | None, below: bool,
-    key: Legend | None = None,
+    key: Legend | None = None, height: float | None = None,
 ) -> None:
     """Fill the figure's width with panels on one scale (inches per A), and fit its height to them.
+
+    If the height is given, the panels fill the height or the width, whichever they reach first.
 
     Parameters
     ----------
@@ -101,12 +115,19 @@ def arrange(
         Whether the colour bar is below the panels, and not next to them.
     key : Legend, optional
         Legend, which is put below everything else.
+    height : float, mm, optional
+
+    Raises
+    ------
+    UsageError
+        If the height is too low for labels and panels.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas: Any = FigureCanvasAgg(figure)
     renderer = canvas.get_renderer()
     width = figure.get_figwidth()
+    given = None if height is None else height / 25.4
     wide, high = _tracks(extents, count)
     foot = _MARGIN + (0.0 if key is None else key.get_window_extent(renderer).height / figure.dpi + _GAP)
     before = np.zeros((len(high), count, 4))
@@ -130,12 +151,21 @@ def arrange(
         free = width - 2 * _MARGIN - bar_width - (left + right).sum() - _GAP * (count - 1)
         under = _GAP + _BAR + bar_around[2] if bar is not None and below else 0.0
         rest = _MARGIN + foot + (top + bottom).sum() + _GAP * (len(high) - 1) + under
-        highest = max(min(_HIGHEST * width, _PAGE) - rest, 0.5 * width)
+        if given is None:
+            highest = max(min(_HIGHEST * width, _PAGE) - rest, 0.5 * width)
+        else:
+            least = _LOWEST * len(high)
+            if step >= 2 and given - rest < least:
+                raise UsageError("height", "is too low for the panels with their labels",
+                                 f"give at least {math.ceil(25.4 * (rest + least))} mm", value=f"{height:g} mm")
+            highest = max(given - rest, least)
         scale = min(max(free, 0.2 * width) / wide.sum(), highest / high.sum())
         spare = max(free - scale * wide.sum(), 0.0) / 2
-        height = rest + high.sum() * scale
-        figure.set_size_inches(width, height)
-        y = height - _MARGIN
+        needed = rest + high.sum() * scale
+        total = needed if given is None else given
+        unused = (total - needed) / 2  # above and below the panels
+        figure.set_size_inches(width, total)
+        y = total - _MARGIN - unused
         for row in range(len(high)):
             y -= top[row]
             x = _MARGIN + spare
@@ -144,20 +174,20 @@ def arrange(
                 if row * count + column < len(axes):
                     across, up = (scale * size for size in extents[row * count + column])
                     axes[row * count + column].set_position((
-                        x / width, (y - up) / height, across / width, up / height))
+                        x / width, (y - up) / total, across / width, up / total))
                 x += scale * wide[column] + right[column] + _GAP
             y -= high[row] * scale + bottom[row] + _GAP
         if bar is not None and below:
             inner_width = width - 2 * _MARGIN
-            bar.set_position(((_MARGIN + 0.2 * inner_width) / width, (foot + bar_around[2]) / height,
-                              0.6 * inner_width / width, _BAR / height))
+            bar.set_position(((_MARGIN + 0.2 * inner_width) / width, (foot + bar_around[2]) / total,
+                              0.6 * inner_width / width, _BAR / total))
         elif bar is not None:
-            base = foot + bottom[-1]
+            base = foot + bottom[-1] + unused
             bar.set_position((
-                1 - (_MARGIN + spare + bar_around[1] + _BAR) / width, base / height, _BAR / width,
-                1 - (base + _MARGIN + top[0]) / height))
+                1 - (_MARGIN + spare + bar_around[1] + _BAR) / width, base / total, _BAR / width,
+                1 - (base + _MARGIN + top[0] + unused) / total))
         if key is not None:
-            key.set_bbox_to_anchor((0.5, _MARGIN / height), figure.transFigure)
+            key.set_bbox_to_anchor((0.5, _MARGIN / total), figure.transFigure)
         if step < 2:
             _break_long_labels(figure, renderer)
             _lift_letters(axes, count, renderer)
@@ -205,11 +235,12 @@ def wrap(text: str, letters: int) -> list[str]:
 
 def _lift_letters(axes: Sequence[Axes], count: int, renderer: Any) -> None:
     """Move the letters of a row of panels above its titles if a letter and a title do not fit next to each other."""
+    clear = _CLEAR * renderer.dpi / 72
     for start in range(0, len(axes), count):
         row = [(ax.title, ax._left_title)  # type: ignore[attr-defined]  # there is no public access to it
                for ax in axes[start : start + count]]
         if any(title.get_text() and letter.get_text() and "\n" not in letter.get_text()
-               and title.get_window_extent(renderer).x0 < letter.get_window_extent(renderer).x1
+               and title.get_window_extent(renderer).x0 < letter.get_window_extent(renderer).x1 + clear
                for title, letter in row):
             lines = max(1 + title.get_text().count("\n") for title, _ in row if title.get_text())
             for _, letter in row:

@@ -21,7 +21,9 @@ from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.colours import check_range, colour_range
+from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import (
+    bar_label,
     bar_ticks,
     contour_levels,
     contour_style,
@@ -29,7 +31,6 @@ from vmdpotential.figures.slices import (
     draw_profile,
     draw_slice,
     drawable_text,
-    short_label,
     unit_label,
 )
 from vmdpotential.grid.lattice import Grid
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.legend import Legend
-
-#: Column widths of journals, mm.
-COLUMN_WIDTHS = {"single": 89.0, "double": 183.0}
 
 #: Width, mm, and dots per inch of a picture in a notebook.
 SMALL, SMALL_DPI = 89.0, 110
@@ -96,24 +94,6 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def width_in_mm(text: str | float) -> float:
-    """Return a figure's width: ``single``, ``double`` or a number of mm, such as ``89`` or ``89mm``.
-
-    Raises
-    ------
-    UsageError
-        If it is neither, or not between 40 and 1000 mm.
-    """
-    try:
-        width = COLUMN_WIDTHS[text] if text in COLUMN_WIDTHS else float(str(text).removesuffix("mm"))
-    except ValueError:
-        width = math.nan
-    if not 40 <= width <= 1000:
-        raise UsageError(
-            "width", "give single (89 mm), double (183 mm) or a width from 40 to 1000 mm", value=str(text))
-    return width
-
-
 def is_figure(path: Path) -> bool:
     """Return whether a file's suffix is that of a figure format."""
     return path.suffix.lower() in SUFFIXES
@@ -155,7 +135,8 @@ class Page:
 def compose_slices(
     panels: Sequence[Panel], *, profiles: Sequence[tuple[str, Grid]] = (), profile_axis: int = 2,
     value_range: tuple[float, float] | None = None, contours: int = 0, structure: Structure | None = None,
-    slab: float = 3.0, waters: bool = False, width: float = COLUMN_WIDTHS["single"], label: str | None = None,
+    slab: float = 3.0, waters: bool = False, width: float = JOURNAL_WIDTHS["single"], height: float | None = None,
+    label: str | None = None,
 ) -> Page:
     """Return a figure of slices on one scale with one colour bar, and of a plane-averaged profile.
 
@@ -172,14 +153,17 @@ def compose_slices(
     contours, structure, slab, waters
         As in :func:`vmdpotential.figures.slices.draw_slice`.
     width : float, mm
+    height : float, mm, optional
+        The one that the panels need unless given.
     label : str, optional
-        Label of the colour bar, or of the curves if there are no slices; the quantity and its unit unless given.
+        Label of the colour bar, the unit unless given; or of the curves if there are no slices, the quantity and its
+        unit unless given.
 
     Raises
     ------
     UsageError
-        If there is nothing to draw, a plane misses its map, the maps have different units, or the range does not
-        increase.
+        If there is nothing to draw, a plane misses its map, the maps have different units, the range does not
+        increase, or the height is too low.
     """
     grids = [panel.grid for panel in panels] + [grid for _, grid in profiles]
     if not grids:
@@ -204,7 +188,7 @@ def compose_slices(
         across, up = np.max(extents, axis=0) if extents else (1.0, 0.62)
         extents.append({"up": (max(0.5 * across, 0.2 * up), up), "right": (across, 0.4 * across)}.get(
             along, (across, min(max(up, 0.5 * across), 1.2 * across))))
-    count = layout.columns(extents, width)
+    count = layout.columns(extents, width, height)
     if along == "up" and width >= _ROW_WIDTH * len(extents):
         count = len(extents)
     elif along == "right" and len(panels) == 1:
@@ -250,9 +234,9 @@ def compose_slices(
                 _colour_bar(figure, [image], text, limits, contours, ax)
         elif images:
             bar = _colour_bar(
-                figure, images, short_label(grids[0]) if label is None else label, ranges[0], contours,
+                figure, images, bar_label(grids[0]) if label is None else label, ranges[0], contours,
                 figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), below)
-        layout.arrange(figure, axes, extents, count, bar, below, key)
+        layout.arrange(figure, axes, extents, count, bar, below, key, height)
     return Page(figure, tuple(ranges), axes)
 
 
@@ -389,7 +373,7 @@ def _colour_bar(figure: Figure, images: Sequence[AxesImage], label: str, limits:
 
 
 def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title: str = "",
-         name: Path | None = None) -> None:
+         name: Path | None = None, caption: str = "", caption_file: Path | None = None) -> None:
     """Write a figure as PNG, PDF or SVG, completely or not at all.
 
     Text remains text in PDF (TrueType) and SVG. The same figure always gives the same file.
@@ -407,15 +391,23 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
         Title in the file's metadata.
     name : Path, optional
         Name whose suffix determines the format instead of the path's.
+    caption : str
+        What the figure shows, for the file's metadata.
+    caption_file : Path, optional
+        Text file to write with the caption.
     """
     name = name or path
     check_figure_format(name)
-    content = render_figure(figure, path, dpi, title, name)
-    with output.writing_files([path], force) as (temporary,):
-        temporary.write_bytes(content)
+    content = render_figure(figure, path, dpi, title, name, caption)
+    texts = [] if caption_file is None else [caption_file]
+    with output.writing_files([path, *texts], force) as places:
+        places[0].write_bytes(content)
+        for place in places[1:]:
+            place.write_text(caption + "\n", encoding="utf-8")
 
 
-def render_figure(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None) -> bytes:
+def render_figure(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None,
+                  caption: str = "") -> bytes:
     """Return the contents of a figure's file; parameters are those of :func:`save`."""
     name = name or path
     pixels = float(np.prod(figure.get_size_inches())) * dpi**2
@@ -424,6 +416,8 @@ def render_figure(figure: Figure, path: Path, dpi: int = 600, title: str = "", n
     program = f"vmdpotential {__version__}"
     suffix = name.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}
+    if caption:
+        metadata["Subject" if suffix == ".pdf" else "Description"] = caption
     if suffix != ".png":
         metadata["CreationDate" if suffix == ".pdf" else "Date"] = None
     # the default level takes half a second at 600 dpi, and makes files only 7 % smaller

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
-from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.page import figure_style
+from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
     from matplotlib.figure import Figure
 
     with figure_style():
-        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, (18 + 4 * min(count, MOST)) * _MM),
+        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, (18 + 4 * min(count, MOST)) * _MM),
                         layout="constrained")
         draw(figure.add_subplot())
     return figure
@@ -83,7 +84,7 @@ def terms_of_frames(draw: Callable[[Axes], Axes]) -> Figure:
     from matplotlib.figure import Figure
 
     with figure_style():
-        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, 70 * _MM), layout="constrained")
+        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 70 * _MM), layout="constrained")
         ax = draw(figure.add_subplot())
         figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     return figure
@@ -119,7 +120,7 @@ def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figur
     from matplotlib.figure import Figure
 
     with figure_style():
-        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
+        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
         above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
         draw_distributions(above, curves, names)
         for n, curve in enumerate(curves):

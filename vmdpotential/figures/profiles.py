@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import layout, prepare
-from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.page import figure_style
+from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
     from matplotlib.figure import Figure
 
     with figure_style():
-        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
+        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
         figure.align_ylabels()
@@ -111,7 +112,7 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
     from matplotlib.figure import Figure
 
     with figure_style():
-        figure = Figure(figsize=(COLUMN_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
+        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
         for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
             draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
         figure.align_ylabels()

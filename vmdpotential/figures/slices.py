@@ -54,8 +54,13 @@ def quantity_label(grid: Grid, *others: Grid) -> str:
     return f"{text} ({unit})"
 
 
+def bar_label(grid: Grid) -> str:
+    """Return the label of a colour bar: the unit, or the quantity if it has none."""
+    return unit_label(grid) or short_label(grid)
+
+
 def short_label(grid: Grid) -> str:
-    """Return the label of a colour bar or axis: quantity and unit, without the medium and the temperature."""
+    """Return the label of an axis: quantity and unit, without the medium and the temperature."""
     text, unit = _short(grid.provenance.quantity) or "value", unit_label(grid)
     return f"{text[0].upper()}{text[1:]}" + f" ({unit})" * bool(unit)
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.directions import ViewAxes, view_along
-from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+from vmdpotential.figures.page import figure_style
+from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.surfaces import Surface
 from vmdpotential.surfaces.patches import MIN_NAMED, Patch
@@ -130,7 +131,8 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str | ViewAxes, 
 
 
 def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], value_range: tuple[float, float],
-           label: str, width: float = COLUMN_WIDTHS["single"], patches: Sequence[Patch] = ()) -> Figure:
+           label: str, width: float = JOURNAL_WIDTHS["single"], patches: Sequence[Patch] = (),
+           height: float | None = None) -> Figure:
     """Return a figure of a surface with a panel for each view, without perspective.
 
     Parameters
@@ -147,13 +149,21 @@ def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], va
     width : float, mm
     patches : sequence of Patch
         The largest ones have their names in the pictures.
+    height : float, mm, optional
+        The one that the panels need unless given.
+
+    Raises
+    ------
+    UsageError
+        If the height is too low.
     """
     panels = [SurfacePanel.of_view(surface, values, view, patches) for view in views]
-    return compose_panels(panels, value_range, label, width)
+    return compose_panels(panels, value_range, label, width, height=height)
 
 
 def compose_panels(panels: Sequence[SurfacePanel], value_range: tuple[float, float], label: str,
-                   width: float = COLUMN_WIDTHS["single"], count: int | None = None) -> Figure:
+                   width: float = JOURNAL_WIDTHS["single"], count: int | None = None,
+                   height: float | None = None) -> Figure:
     """Return a figure of panels on one scale, with a scale bar and a bar of the colours.
 
     `count` is the number of columns; the one that fits best unless given.
@@ -170,7 +180,7 @@ def compose_panels(panels: Sequence[SurfacePanel], value_range: tuple[float, flo
         axes = [drawn.add_axes((0, 0, 1, 1), label=str(n)) for n in range(len(panels))]
         for ax, panel in zip(axes, panels, strict=True):
             draw_panel(ax, panel, value_range)
-        count = count or layout.columns(extents, width)
+        count = count or layout.columns(extents, width, height)
         low = (len(panels) - 1) // count * count  # first picture of the last row
         across, up = extents[low]
         bar = max((length for length in BARS if length <= across / 2), default=BARS[0])
@@ -183,5 +193,5 @@ def compose_panels(panels: Sequence[SurfacePanel], value_range: tuple[float, flo
             ScalarMappable(Normalize(*value_range), diverging_colours(value_range)),
             cax=drawn.add_axes((0.1, 0.1, 0.5, 0.05)),
             orientation="horizontal", label=drawable_text(label), ticks=bar_ticks(value_range), format="{x:g}")
-        layout.arrange(drawn, axes, extents, count, colour_bar.ax, below=True)
+        layout.arrange(drawn, axes, extents, count, colour_bar.ax, below=True, height=height)
     return drawn

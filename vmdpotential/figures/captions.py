@@ -1,0 +1,87 @@
+"""Captions: what a figure shows, in sentences for its legend in a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vmdpotential.figures.slices import contour_levels, quantity_label, unit_label
+
+if TYPE_CHECKING:
+    from vmdpotential.figures.page import Page, Panel
+    from vmdpotential.grid.lattice import Grid
+
+
+def minus_signs(text: str) -> str:
+    """Return text with hyphens in front of numbers as minus signs."""
+    return "".join("−" if a == "-" and b.isdigit() and before in " (" else a
+                   for before, a, b in zip(" " + text, text, text[1:] + " ", strict=False))
+
+
+def colours_of(span: Sequence[float], grid: Grid) -> str:
+    """Return the sentence about the colours of a figure."""
+    return f"Colours: {span[0]:g} to {span[1]:g} {unit_label(grid)}".rstrip() + "."
+
+
+def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], contours: int, slab: float | None,
+                   profile: str | None) -> str:
+    """Return the caption of a figure of slices.
+
+    Parameters
+    ----------
+    page : Page
+    panels : sequence of Panel
+    grids : sequence of Grid
+        All maps of the figure.
+    contours : int
+        Approximate number of contours that was requested.
+    slab : float or None, A
+        Thickness of the layer of atoms, if atoms are drawn.
+    profile : str or None
+        Axis of the profile, if there is one.
+    """
+    sentences = [f"{quantity_label(*grids)}."]
+    shown = []
+    for n, panel in enumerate(panels):
+        medium = panel.grid.provenance.medium if len({grid.provenance.medium for grid in grids}) > 1 else ""
+        where = ", ".join(filter(None, (panel.name, medium, panel.plane.label)))
+        shown.append(f"({page.axes[n].get_label()}) {where}" if len(page.axes) > 1 else f"Plane {where}")
+    if profile:
+        mean = f"mean over planes along {profile}"
+        shown.append(f"({page.axes[-1].get_label()}) {mean}" if panels else f"M{mean[1:]}")
+    sentences.append("; ".join(shown) + ".")
+    for span in dict.fromkeys(page.ranges):
+        of = "" if len(set(page.ranges)) == 1 else f" ({page.axes[page.ranges.index(span)].get_label()})"
+        sentences.append(colours_of(span, grids[0]).replace("Colours", f"Colours{of}", 1))
+        if contours and len(levels := contour_levels(span, contours)):
+            sentences.append(f"Contours{of}: {', '.join(f'{level:g}' for level in levels)} "
+                             f"{unit_label(grids[0])}".rstrip() + "; those of negative values are dashed.")
+    if slab is not None and panels:
+        sentences.append(f"Atoms are those within {slab / 2:g} Å of the plane.")
+    return minus_signs(" ".join(sentences))
+
+
+def surface_caption(head: str, outwards: float, grid: Grid, span: Sequence[float], views: Sequence[str],
+                    threshold: float | None) -> str:
+    """Return the caption of a figure of a surface.
+
+    Parameters
+    ----------
+    head : str
+        Kind of surface, atoms and probe.
+    outwards : float, A
+        Distance from the surface at which the map was read.
+    grid : Grid
+    span : (low, high)
+        Range of the colours.
+    views : sequence of str
+        Titles of the panels.
+    threshold : float or None
+        Least magnitude of what is coloured, if only patches are.
+    """
+    sentences = [f"{head[0].upper()}{head[1:]}, coloured by its map: {quantity_label(grid)}, "
+                 + (f"read {outwards:g} Å outside of it." if outwards else "read on it."), colours_of(span, grid)]
+    if threshold is not None:
+        sentences.append(f"Grey: between -{threshold:g} and {threshold:g} {unit_label(grid)}".rstrip() + ".")
+    sentences.append(f"Seen {', '.join(views)}.")
+    return minus_signs(" ".join(sentences))
