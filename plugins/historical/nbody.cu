@@ -22,7 +22,7 @@ template <class V> INLINE V number(double x) { return traced::fill<V>((traced::n
 
 // An eighth of the masses, and velocities before them for jerks: accelerations, jerks and potentials, without the constant G.
 template <class V, bool JERK, bool ENERGY> struct Gravity {
-    enum { COLUMNS = JERK ? 7 : 4, SUMS = (JERK ? 6 : 3) + ENERGY, TWO_SETS = false };
+    enum { COLUMNS = JERK ? 7 : 4, SUMS = (JERK ? 6 : 3) + ENERGY, TWO_SETS = false, TWO_PARTS = false };
     V soft2;
 
     template <class Arguments> MEMBER explicit Gravity(const Arguments &args) : soft2(number<V>(args.soft2)) {}
@@ -57,7 +57,7 @@ template <class V, bool JERK, bool ENERGY> struct Gravity {
 
 // Charges, sqrt(kcal/mol A), halves of the distances of minima, A, and sqrt(12 depth): forces, and the pairs' energies.
 template <class V, int DIELECTRIC, bool ENERGY> struct Ions {
-    enum { COLUMNS = 6, SUMS = 3 + 2 * ENERGY, TWO_SETS = false };
+    enum { COLUMNS = 6, SUMS = 3 + 2 * ENERGY, TWO_SETS = false, TWO_PARTS = false };
 
     template <class Arguments> MEMBER explicit Ions(const Arguments &) {}
     MEMBER void operator()(const V *i, const V *j, V *of_i, V *of_j) const

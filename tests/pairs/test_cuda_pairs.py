@@ -34,6 +34,9 @@ def test_all_pairs_on_the_host(gpu, monkeypatch, pieces):
         expected = coulomb_by_hand(x, q, others)
         for actual, exact in zip(all_pairs.sum_coulomb(CUDA, x, q, others), expected, strict=True):
             assert relative_rms(actual, exact) < 1e-12
+    for actual, exact in zip(all_pairs.coulomb_between(CUDA, x, q, y, p),
+                             (coulomb_by_hand(x, q, (y, p))[0], coulomb_by_hand(y, p, (x, q))[0]), strict=True):
+        assert relative_rms(actual, exact) < 1e-12
     for kernel in ("gravity_jerk", "sigmoidal"):
         columns = np.column_stack([x, rng.uniform(0.5, 1, (300, 4 if "jerk" in kernel else 3))]).T
         on_cpu, on_gpu = (nbody.sum_bodies(engine, kernel, columns, "double", softening=0.1)

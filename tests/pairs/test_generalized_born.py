@@ -12,12 +12,14 @@ from scipy.integrate import quad
 from structure_files import TOOLS
 
 from vmdpotential import binding_energy, read_structure
+from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.maps.binding import BindingOptions, BornBinding, SurfaceEnergy, plan_binding
 from vmdpotential.pairs import generalized_born
 from vmdpotential.pairs.generalized_born import KAPPA_FACTOR, MODELS, GeneralizedBorn, _neck_table
+from vmdpotential.surfaces.areas import areas, lost_areas
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER = 78.5
@@ -129,18 +131,39 @@ def some_atoms(count, model, seed=5):
     return atoms_of(places, rng.normal(size=count), rng.choice(list("CNOHSP"), count), model), places
 
 
+#: Errors of integrals by their polynomial, and of energies by exponentials in single precision, over the largest.
+INTEGRALS, ENERGIES = 1e-8, 1e-7
+
+
+def close_to(expected, tolerance):
+    return pytest.approx(expected, rel=0, abs=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("model", list(MODELS))
-def test_integrals_and_energies_of_two_sets_add_up(model):
+@pytest.mark.parametrize("salt", [0.0, 0.15])
+def test_two_sets_add_up(request, monkeypatch, engine, model, salt):
+    """The integrals and energies of both, and changes from the radii of one alone; also as compiled for GPUs."""
     born, places = some_atoms(310, model)
+    born = replace(born, kappa=0.1 * salt)
+    if engine == "cuda":
+        request.getfixturevalue("gpu")
+        monkeypatch.setattr(generalized_born, "get_engine", {born.engine: CUDA}.get)
     rows = [np.arange(120), np.arange(120, 310)]
     (a, x), (b, y) = ((born.take(each), places[each]) for each in rows)
-    parts = [a.integrals(x) + a.integrals(x, (b, y)), b.integrals(y) + b.integrals(y, (a, x))]
-    whole = born.integrals(places)
-    assert np.concatenate(parts) == pytest.approx(whole, rel=1e-10)
+    alone = a.integrals(x), b.integrals(y)
+    whole = np.concatenate(alone) + np.concatenate(a.integrals_between(x, b, y))
+    assert whole == close_to(born.integrals(places), INTEGRALS)
     radii = born.born_radii(whole)
-    own, other = radii[rows[0]], radii[rows[1]]
-    energies = a.energies_of(x, own) + 0.5 * a.energies_between(x, own, (b, y, other))
-    assert energies == pytest.approx(born.energies_of(places, radii)[rows[0]], rel=1e-9, abs=1e-9)
+    first, second = radii[rows[0]], radii[rows[1]]
+    between = a.energies_between(x, first, b, y, second)
+    expected = born.energies_of(places, radii)
+    energies = [part.energies_of(at, own) + 0.5 * more
+                for part, at, own, more in ((a, x, first, between[0]), (b, y, second, between[1]))]
+    assert np.concatenate(energies) == close_to(expected, ENERGIES)
+    before = a.born_radii(alone[0])
+    changes = a.energies_of(x, first) - a.energies_of(x, before)
+    assert a.changes_of(x, first, before) == close_to(changes, ENERGIES)
 
 
 @pytest.mark.parametrize("model", list(MODELS))
@@ -153,7 +176,7 @@ def test_the_same_on_a_gpu(gpu, monkeypatch, model, salt):
     for engine in (get_engine("cpu"), CUDA):
         monkeypatch.setattr(generalized_born, "get_engine", {born.engine: engine}.get)
         energies.append(born.energies(places))
-    assert energies[1] == pytest.approx(energies[0], rel=1e-9, abs=1e-9)
+    assert energies[1] == close_to(energies[0], ENERGIES)
 
 
 @pytest.mark.parametrize("model", list(MODELS))
@@ -182,6 +205,22 @@ def test_surface_term():
     bound = plan.binding(*plan.run(pair.positions, None))
     lost = 2 * 2 * np.pi * radius * (radius - distance / 2)
     assert bound.surface == pytest.approx(-tension * lost - offset, rel=2e-3)
+
+
+def test_lost_areas_are_differences_of_accessible_areas():
+    """Of the complex and both molecules alone, whose points are the same; some atoms have no radius."""
+    folder = TOOLS / "cb7-viologen" / "leap"
+    both = read_structure(folder / "complex-vacuum.pdb", topology=folder / "complex-vacuum.prmtop")
+    guest, positions = both.residue_names == "LIG", both.positions.copy()
+    positions[guest] += 0.7 * (positions[~guest].mean(0) - positions[guest].mean(0))
+    radii = np.where(np.arange(len(both)) % 7 == 3, 0.0, 1.6)
+    expected = np.zeros(len(both))
+    for part, sign in ((np.full(len(both), True), -1), (guest, 1), (~guest, 1)):
+        union, accessible = Surface(positions[part], radii[part], 1.4), np.zeros(part.sum())
+        accessible[union.order] = areas(union, False)[0]
+        expected[part] += sign * accessible
+    assert expected.sum() > 100
+    assert lost_areas(positions, radii, 1.4, guest) == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_is_wrong():

@@ -186,11 +186,13 @@ class Surface:
                               arcs=spheres.arcs, count=spheres.arc_count, distances=depth, **place)
             return depth, shares
 
-    @property
+    @cached_property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The index of the first neighbour of each sphere, and the intersecting spheres of all, nearer ones first."""
-        spheres = self._spheres(get_engine("cpu"))
-        return spheres.first, spheres.others
+        engine = get_engine("cpu")
+        kept = self._kept.get(engine.name)
+        first, others = self._neighbours(engine)[2:4] if kept is None else (kept.first, kept.others)
+        return first, others
 
     @cached_property
     def arcs(self) -> Floats:
@@ -205,26 +207,32 @@ class Surface:
             self._kept[engine.name] = self._find(engine)
         return self._kept[engine.name]
 
-    def _find(self, engine: Engine) -> Spheres:
+    def _neighbours(self, engine: Engine) -> tuple[Any, Any, Any, Any, Any]:
+        """Return what :class:`Spheres` has without arcs, in arrays of an engine, and the owner of each neighbour."""
         number, cubes = len(self.radii), self.cubes
-        with engine.room(BYTES_PER_SPHERE * number + cubes.starts.nbytes):
-            centres, radii = engine.array(self.centres), engine.array(self.radii)
-            numbers = engine.empty((number, BINS), np.int32)
-            given = {"centres": centres, "radii": radii, "starts": engine.array(cubes.starts),
-                     "cubes": engine.array(cubes.of), "numbers": numbers, "counts": cubes.counts,
-                     "largest": float(self.radii.max(initial=0.0))}
-            engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=None, others=None,
-                          owners=None, **given)
-            begins = np.concatenate([[0], np.cumsum(engine.to_host(numbers))])
-            count, first = int(begins[-1]), begins[::BINS].copy()
-            others, owners = engine.empty(count, np.int32), engine.empty(count, np.int32)
-            engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=begins, others=others,
-                          owners=owners, **given)
+        centres, radii = engine.array(self.centres), engine.array(self.radii)
+        numbers = engine.empty((number, BINS), np.int32)
+        given = {"centres": centres, "radii": radii, "starts": engine.array(cubes.starts),
+                 "cubes": engine.array(cubes.of), "numbers": numbers, "counts": cubes.counts,
+                 "largest": float(self.radii.max(initial=0.0))}
+        engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=None, others=None,
+                      owners=None, **given)
+        begins = np.concatenate([[0], np.cumsum(engine.to_host(numbers))])
+        count = int(begins[-1])
+        others, owners = engine.empty(count, np.int32), engine.empty(count, np.int32)
+        engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=begins, others=others,
+                      owners=owners, **given)
+        return centres, radii, begins[::BINS].copy(), others, owners
+
+    def _find(self, engine: Engine) -> Spheres:
+        number = len(self.radii)
+        with engine.room(BYTES_PER_SPHERE * number + self.cubes.starts.nbytes):
+            centres, radii, first, others, owners = self._neighbours(engine)
             of_spheres = {"centres": centres, "radii": radii, "first": engine.array(first), "others": others}
             room = ARCS_PER_SPHERE * number
             while True:
                 arcs, totals = engine.empty((room, ARC), np.float64), engine.zeros(2, np.int64)
-                engine.launch(KERNELS["find_arcs"], count, "surface", PAIRS_AT_ONCE, owners=owners, out=arcs,
+                engine.launch(KERNELS["find_arcs"], int(first[-1]), "surface", PAIRS_AT_ONCE, owners=owners, out=arcs,
                               totals=totals, room=room, most=np.diff(first).max(initial=0), **of_spheres)
                 arc_count, crowded = engine.to_host(totals).tolist()
                 if arc_count <= room:

@@ -4,6 +4,7 @@
 //   Pair<V>(args)                       V is a number, or a vector of numbers
 //   COLUMNS, SUMS                       numbers of an atom, of which the first are its coordinates, and of its sums
 //   TWO_SETS                            whether the atoms j may be others than the atoms i
+//   TWO_PARTS                           whether only the pairs between two parts of the atoms may count (args.split)
 //   pair(i, j, of_i, of_j)              write what a pair adds to the sums of its atoms
 //   PAIRS_KERNEL(name, Arguments, Pair, Number, Vector)
 //
@@ -51,7 +52,15 @@ DEVICE void sum_pairs_of_block(const Arguments &args, index_t count)
     double total[SUMS] = {};
     for (int c = 0; c < COLUMNS; c++)
         i[c] = args.table_i[c * args.size_i + a];
-    for (index_t t = tiles * piece / pieces; t < tiles * (piece + 1) / pieces; t++) {
+    index_t begin = 0, end = tiles;
+    if constexpr (Pair<Real>::TWO_PARTS) {  // an atom with those of the other part
+        if (args.split && a < args.split)
+            begin = args.split / BLOCK_THREADS;
+        else if (args.split)
+            end = args.split / BLOCK_THREADS;
+    }
+    const index_t own = end - begin;
+    for (index_t t = begin + own * piece / pieces; t < begin + own * (piece + 1) / pieces; t++) {
         __syncthreads();
         for (int c = 0; c < COLUMNS; c++)
             tile[c][threadIdx.x] = args.table_j[c * args.size_j + t * BLOCK_THREADS + threadIdx.x];
@@ -179,9 +188,12 @@ static void sum_pairs_of_parts(const Arguments &args, index_t begin, index_t end
     typedef Pair<V> P;
     const P pair(args);
     const index_t step = PAIR_TILE * traced::type_of<V>::lanes;
-    index_t tile = 0;
-    for (index_t i = 0; i < args.size_i; i += PAIR_ATOMS)
-        for (index_t j = 0; j < args.size_j; j += step) {
+    index_t tile = 0, after = args.size_i, from = 0;
+    if constexpr (P::TWO_PARTS)
+        if (args.split)
+            after = from = args.split;
+    for (index_t i = 0; i < after; i += PAIR_ATOMS)
+        for (index_t j = from; j < args.size_j; j += step) {
             if (args.alone && j + step <= i)
                 continue;
             const index_t part = tile++ % args.parts;

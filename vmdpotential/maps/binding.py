@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.region import Surface
 from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request
 from vmdpotential.continuum.solver import SolventRequest, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
@@ -34,13 +33,13 @@ from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, is_solvated, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
-from vmdpotential.pairs.all_pairs import sum_coulomb
+from vmdpotential.pairs.all_pairs import coulomb_between
 from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
 from vmdpotential.results import TableColumns, Tabular
 from vmdpotential.sums import ChargeStatistics, Request
-from vmdpotential.surfaces.areas import areas
+from vmdpotential.surfaces.areas import lost_areas
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 Floats = NDArray[np.float64]
@@ -116,17 +115,9 @@ class SurfaceEnergy:
         """
         if not self:
             return np.zeros(len(radii))
-        lost = -_accessible_areas(positions, radii)
-        for part in (first, ~first):
-            lost[part] += _accessible_areas(positions[part], radii[part])
+        lost = lost_areas(positions, radii, SURFACE_PROBE, first)
         whole = float(lost.sum())
         return -self.tension * lost - self.offset * (lost / whole if whole > 0 else np.full(len(lost), 1 / len(lost)))
-
-
-def _accessible_areas(positions: Floats, radii: Floats) -> Floats:
-    union, result = Surface(positions, radii, SURFACE_PROBE), np.zeros(len(radii))
-    result[union.order] = areas(union, False)[0]
-    return result
 
 
 @dataclass(eq=False)
@@ -183,9 +174,11 @@ class BindingPlan(ABC):
         root = np.sqrt(coulomb_constant("kcal/mol/e") / self.inside)
         charges = root * self.structure.known_charges[self.chosen]
         coulomb = np.empty(len(places))
-        for part in (self.first, ~self.first):
-            coulomb[part] = sum_coulomb(get_engine(self.engine), places[part], charges[part],
-                                        (places[~part], charges[~part]))[0]
+        parts = self.first, ~self.first
+        for part, energies in zip(parts, coulomb_between(
+                get_engine(self.engine), *(values[part] for part in parts for values in (places, charges))),
+                strict=True):
+            coulomb[part] = energies
         surface = self.surface.of_binding(places, radii, self.first)
         return np.stack([coulomb, screening, desolvation, surface], 1), error
 
@@ -223,17 +216,16 @@ class BornBinding(BindingPlan):
 
     def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return screening, desolvation, radii, and no error."""
-        rows = [np.flatnonzero(self.first), np.flatnonzero(~self.first)]
-        parts = [(self.born.take(each), positions[each]) for each in rows]
-        screening, desolvation = np.empty(len(positions)), np.empty(len(positions))
-        bound = []
-        for row, (part, places), other in zip(rows, parts, parts[::-1], strict=True):
+        rows = np.flatnonzero(self.first), np.flatnonzero(~self.first)
+        (a, x), (b, y) = parts = [(self.born.take(each), positions[each]) for each in rows]
+        both, bound = a.integrals_between(x, b, y), []
+        desolvation, screening = np.empty(len(positions)), np.empty(len(positions))
+        for row, (part, places), more in zip(rows, parts, both, strict=True):
             alone = part.integrals(places)
-            radii = part.born_radii(alone + part.integrals(places, other))
-            desolvation[row] = part.energies_of(places, radii) - part.energies_of(places, part.born_radii(alone))
-            bound.append((part, places, radii))
-        for row, (part, places, radii), partner in zip(rows, bound, bound[::-1], strict=True):
-            screening[row] = 0.5 * part.energies_between(places, radii, partner)
+            bound.append(part.born_radii(alone + more))
+            desolvation[row] = part.changes_of(places, bound[-1], part.born_radii(alone))
+        for row, energies in zip(rows, a.energies_between(x, bound[0], b, y, bound[1]), strict=True):
+            screening[row] = 0.5 * energies
         return screening, desolvation, self.born.radii, 0.0
 
 

@@ -6,13 +6,14 @@ struct Charges {
     const double *table_i, *table_j;  // (columns, size): x, y and z, A, and half of the charge
     index_t size_i, size_j;           // multiples of 128; places without an atom are far away, and their charge is 0
     bool alone;                       // the atoms j are the atoms i, and each pair of them counts once
+    index_t split;                    // places of the first of two parts, between which alone pairs count; or 0
     double soft2;                     // the smallest squared distance, A^2
     index_t parts;
     double *sums;                     // (parts, sums, size_i) twice the force, and the energy; on a GPU all of it in the first part
 };
 
 template <class V> struct Coulomb {
-    enum { COLUMNS = 4, SUMS = 4, TWO_SETS = true };
+    enum { COLUMNS = 4, SUMS = 4, TWO_SETS = true, TWO_PARTS = true };
     double soft2;
 
     MEMBER explicit Coulomb(const Charges &args) : soft2(args.soft2) {}

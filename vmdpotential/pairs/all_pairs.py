@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,26 @@ def sum_all_pairs(engine: Engine, kernel: Kernel, count: int, first: Floats, sec
     sets = [first] if second is None else [first, second]
     if not min(table.shape[1] for table in sets):
         return np.zeros((count, first.shape[1]))
-    tables = [_padded(table, kernel.arguments.arrays["table_i"]) for table in sets]
+    return _sums(engine, kernel, count, [_padded(table, kernel) for table in sets], constants)[:, : first.shape[1]]
+
+
+def sum_pairs_between(engine: Engine, kernel: Kernel, count: int, first: Floats, second: Floats,
+                      **constants: Any) -> tuple[Floats, Floats]:
+    """Return the sums (count, N) and (count, M) of two parts over the pairs between them, each computed once on a CPU.
+
+    The arguments are those of :func:`sum_all_pairs`, with a kernel for two parts.
+    """
+    if not min(first.shape[1], second.shape[1]):
+        return np.zeros((count, first.shape[1])), np.zeros((count, second.shape[1]))
+    tables = [_padded(table, kernel) for table in (first, second)]
+    split = tables[0].shape[1]
+    sums = _sums(engine, kernel, count, [np.concatenate(tables, 1)], {**constants, "split": split})
+    return sums[:, : first.shape[1]], sums[:, split : split + second.shape[1]]
+
+
+def _sums(engine: Engine, kernel: Kernel, count: int, tables: list[NDArray[Any]], constants: Mapping[str, Any]
+          ) -> Floats:
+    """Return the sums (count, places) of the first of one or two padded tables."""
     size, others = tables[0].shape[1], tables[-1].shape[1]
     parts = 1
     if size * others > FEW_PAIRS:
@@ -56,15 +76,15 @@ def sum_all_pairs(engine: Engine, kernel: Kernel, count: int, first: Floats, sec
         others_of_kernel = {name: engine.array(value) if isinstance(value, np.ndarray) else value
                             for name, value in constants.items()}
         engine.launch(kernel, (parts, size * pieces), "pairs", 1, table_i=i, size_i=size, size_j=others,
-                      table_j=i if second is None else engine.array(tables[1]), alone=second is None, parts=parts,
+                      table_j=i if len(tables) == 1 else engine.array(tables[1]), alone=len(tables) == 1, parts=parts,
                       sums=sums, **others_of_kernel)
-        total: Floats = engine.to_host(sums).sum(0)[:, : first.shape[1]]
+        total: Floats = engine.to_host(sums).sum(0)
     return total
 
 
-def _padded(table: Floats, real: np.dtype[Any]) -> NDArray[Any]:
+def _padded(table: Floats, kernel: Kernel) -> NDArray[Any]:
     columns, count = table.shape
-    result = np.zeros((columns, -(-count // PLACES) * PLACES), real)
+    result = np.zeros((columns, -(-count // PLACES) * PLACES), kernel.arguments.arrays["table_i"])
     result[:3] = FAR_AWAY
     result[:, :count] = table
     return result
@@ -85,9 +105,27 @@ def sum_coulomb(engine: Engine, positions: Floats, charges: Floats, others: tupl
     others : tuple of (M, 3) and (M,) float64, optional
         Positions and charges of the other set.
     """
-    middle = positions.mean(0) if len(positions) else np.zeros(3)
-    # the kernel has 2 / r: halved charges have half of a pair's energy, and twice its force
-    tables = [np.concatenate([(x - middle).T, 0.5 * q[None]])
-              for x, q in ((positions, charges), *([others] if others else []))]
-    x, y, z, energy = sum_all_pairs(engine, KERNELS["sum_charges"], 4, *tables, soft2=SOFT_CORE**2)
+    tables = _halved_charges(positions, charges, *(others or ()))
+    x, y, z, energy = sum_all_pairs(engine, KERNELS["sum_charges"], 4, *tables, soft2=SOFT_CORE**2,
+                                    split=0)
     return energy, np.stack([x, y, z], 1) * 0.5
+
+
+def coulomb_between(engine: Engine, positions: Floats, charges: Floats, others: Floats, their_charges: Floats
+                    ) -> tuple[Floats, Floats]:
+    """Return half of the Coulomb energies (N,) and (M,) of the charges of two parts with those of the other part.
+
+    Positions and charges are those of :func:`sum_coulomb`.
+    """
+    first, second = sum_pairs_between(engine, KERNELS["sum_charges"], 4,
+                                      *_halved_charges(positions, charges, others, their_charges), soft2=SOFT_CORE**2)
+    return first[3], second[3]
+
+
+def _halved_charges(*sets: Floats) -> list[Floats]:
+    """Return tables of positions and charges, of one set after another.
+
+    The kernel has 2 / r: halved charges have half of a pair's energy, and twice its force.
+    """
+    middle = sets[0].mean(0) if len(sets[0]) else np.zeros(3)
+    return [np.concatenate([(x - middle).T, 0.5 * q[None]]) for x, q in zip(sets[::2], sets[1::2], strict=True)]

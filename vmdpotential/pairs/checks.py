@@ -62,4 +62,4 @@ def _check_born(backend: Engine) -> list[tuple[str, float, float]]:
     exact = -0.5 * coulomb_constant("kcal/mol/e") * (
         np.outer(born.charges, born.charges) * (1 / born.inside - np.exp(-born.kappa * f) / born.outside) / f).sum(1)
     error = float(np.abs(born.energies(positions) - exact).max() / np.abs(exact).max())
-    return [("Generalized Born energies of 150 atoms, their definition", error, 1e-9)]
+    return [("Generalized Born energies of 150 atoms, their definition", error, 1e-7)]

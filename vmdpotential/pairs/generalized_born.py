@@ -24,14 +24,14 @@ from vmdpotential.engines import SOFT_CORE, get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.interactions import Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
-from vmdpotential.kernels.launch import KernelFile
+from vmdpotential.kernels.launch import Kernel, KernelFile
 from vmdpotential.molecule.atomnames import NUCLEOTIDES, family
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.radii import ON_NITROGEN, bonded_pairs
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import table_bytes
-from vmdpotential.pairs.all_pairs import sum_all_pairs
+from vmdpotential.pairs.all_pairs import sum_all_pairs, sum_pairs_between
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, coulomb_constant, debye_length
 
 Floats = NDArray[np.float64]
@@ -197,26 +197,36 @@ class GeneralizedBorn:
         """Return the energy of solvation of each atom (N,), kcal/mol, at positions (N, 3), A."""
         return self.energies_of(positions, self.born_radii(self.integrals(positions)))
 
-    def integrals(self, positions: Floats, others: tuple[GeneralizedBorn, Floats] | None = None) -> Floats:
-        """Return what the other atoms, or another set, take away of the solvent around each atom (N,), 1/A.
-
-        Those of several sets add up.
-        """
-        engine, parts = get_engine(self.engine), [(self, positions), *([others] if others else [])]
-        middle = positions.mean(0)
-        tables, largest = [], 0.0
-        for part, places in parts:
-            offset = part.radii - self.model.offset
-            columns = [*(places - middle).T, offset, offset * part.scales]
-            largest = max(largest, float(np.abs(columns[3:5]).max()))
-            tables.append(np.stack(columns + ([part.radii, part.kinds.astype(np.float64)] if self.model.necks else [])))
-        most = 2 * max(float(part.radii.max()) for part, _ in parts) + NECK_WIDTH
-        result: Floats = sum_all_pairs(
-            engine, KERNELS["sum_necks" if self.model.necks else "sum_balls"], 1, *tables, soft2=SOFT_CORE**2,
-            apart2=9 * largest**2,
-            necks=np.stack([self.necks[0], NECK_SCALE * self.necks[1]]), kinds=self.necks.shape[1],
-            width=NECK_WIDTH, neck2=most**2)[0]
+    def integrals(self, positions: Floats) -> Floats:
+        """Return what the other atoms take away of the solvent around each atom (N,), 1/A; those of sets add up."""
+        result: Floats = sum_all_pairs(get_engine(self.engine), self._descreening, 1,
+                                       self._spheres(positions, positions.mean(0)), split=0, **self._gaps(self))[0]
         return result
+
+    def integrals_between(self, positions: Floats, other: GeneralizedBorn, places: Floats) -> tuple[Floats, Floats]:
+        """Return what the atoms (M,) of another set take away of the solvent around each atom (N,), and vice versa."""
+        middle = positions.mean(0)
+        first, second = sum_pairs_between(
+            get_engine(self.engine), self._descreening, 1, self._spheres(positions, middle),
+            other._spheres(places, middle), **self._gaps(self, other))
+        return first[0], second[0]
+
+    @property
+    def _descreening(self) -> Kernel:
+        return KERNELS["sum_necks" if self.model.necks else "sum_balls"]
+
+    def _spheres(self, positions: Floats, middle: Floats) -> Floats:
+        offset = self.radii - self.model.offset
+        columns = [*(positions - middle).T, offset, offset * self.scales]
+        return np.stack(columns + ([self.radii, self.kinds.astype(np.float64)] if self.model.necks else []))
+
+    def _gaps(self, *parts: GeneralizedBorn) -> dict[str, Any]:
+        """Return the constants of the integrals in some sets: where balls are apart, and the necks between them."""
+        largest = max(float(np.abs((part.radii - self.model.offset) * np.maximum(1.0, np.abs(part.scales))).max())
+                      for part in parts)
+        most = 2 * max(float(part.radii.max()) for part in parts) + NECK_WIDTH
+        return {"soft2": SOFT_CORE**2, "apart2": 9 * largest**2, "kinds": self.necks.shape[1], "width": NECK_WIDTH,
+                "neck2": most**2, "necks": np.stack([self.necks[0], NECK_SCALE * self.necks[1]])}
 
     def born_radii(self, integrals: Floats) -> Floats:
         """Return the Born radii (N,), A, from integrals."""
@@ -228,24 +238,43 @@ class GeneralizedBorn:
 
     def energies_of(self, positions: Floats, born: Floats) -> Floats:
         """Return the energy of each atom (N,), kcal/mol, with Born radii (N,), A: its own, and half of each pair's."""
+        pairs = sum_all_pairs(get_engine(self.engine), self._pairs(), 1,
+                              self._charged(positions, positions.mean(0), born), split=0, **self._medium)[0]
+        result: Floats = 0.5 * (self._alone(born) + pairs)
+        return result
+
+    def changes_of(self, positions: Floats, born: Floats, before: Floats) -> Floats:
+        """Return the changes (N,) of :meth:`energies_of`, kcal/mol, from other Born radii (N,), A."""
+        pairs = sum_all_pairs(get_engine(self.engine), self._pairs("changes"), 1,
+                              self._charged(positions, positions.mean(0), born, before), split=0, **self._medium)[0]
+        result: Floats = 0.5 * (self._alone(born) - self._alone(before) + pairs)
+        return result
+
+    def energies_between(self, positions: Floats, born: Floats, other: GeneralizedBorn, places: Floats,
+                         other_born: Floats) -> tuple[Floats, Floats]:
+        """Return the energies (N,) and (M,) of the atoms of two sets with those of the other set, kcal/mol."""
+        middle = positions.mean(0)
+        first, second = sum_pairs_between(
+            get_engine(self.engine), self._pairs(), 1, self._charged(positions, middle, born),
+            other._charged(places, middle, other_born), **self._medium)
+        return first[0], second[0]
+
+    def _alone(self, born: Floats) -> Floats:
         alone = np.exp(-self.kappa * born) / self.outside - 1 / self.inside
-        result: Floats = 0.5 * (coulomb_constant("kcal/mol/e") * self.charges**2 * alone / born
-                                + self._pairs([(self, positions, born)]))
+        result: Floats = coulomb_constant("kcal/mol/e") * self.charges**2 * alone / born
         return result
 
-    def energies_between(self, positions: Floats, born: Floats, others: tuple[GeneralizedBorn, Floats, Floats]
-                         ) -> Floats:
-        """Return the energy of each atom (N,) with all others of a set, its positions and Born radii, kcal/mol."""
-        return self._pairs([(self, positions, born), others])
+    def _pairs(self, what: str = "born") -> Kernel:
+        return KERNELS[f"sum_{what}_in_salt" if self.kappa > 0 else f"sum_{what}"]
 
-    def _pairs(self, sets: list[tuple[GeneralizedBorn, Floats, Floats]]) -> Floats:
-        root, middle = np.sqrt(coulomb_constant("kcal/mol/e")), sets[0][1].mean(0)
-        constants: dict[str, Any] = {"inside": 1 / self.inside, "outside": 1 / self.outside, "kappa": self.kappa}
-        result: Floats = sum_all_pairs(
-            get_engine(self.engine), KERNELS["sum_born_in_salt" if self.kappa > 0 else "sum_born"], 1,
-            *(np.stack([*(places - middle).T, root * part.charges, born, 0.5 / born]) for part, places, born in sets),
-            soft2=SOFT_CORE**2, **constants)[0]
-        return result
+    def _charged(self, positions: Floats, middle: Floats, *radii: Floats) -> Floats:
+        root = np.sqrt(coulomb_constant("kcal/mol/e"))
+        return np.stack([*(positions - middle).T, root * self.charges,
+                         *(column for born in radii for column in (born, 0.5 / born))])
+
+    @property
+    def _medium(self) -> dict[str, Any]:
+        return {"soft2": SOFT_CORE**2, "inside": 1 / self.inside, "outside": 1 / self.outside, "kappa": self.kappa}
 
 
 def _elements(structure: Structure) -> NDArray[np.str_]:

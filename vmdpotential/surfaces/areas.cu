@@ -57,6 +57,47 @@ KERNEL(count_free_points, FreePoints, s)
     args.counts[s] = args.touched[s] ? count : count * args.checked;
 }
 
+struct LostPoints {
+    const double *directions;    // (checked, 3) unit vectors
+    const double *centres, *radii;
+    const index_t *first, *rows; // (spheres + 1,); the spheres of this kernel's elements
+    const int *others;
+    const bool *parts;           // (spheres,) of which of two molecules each is
+    index_t *counts;             // (rows,) the points that the other molecule covers
+    index_t checked;
+};
+
+// Whether a point is in one of the neighbours of one molecule; the one at `hit`, which covered the preceding point, is first.
+DEVICE bool covered_by(const LostPoints &args, const int *around, index_t neighbours, bool part, const double *at,
+                       index_t &hit)
+{
+    for (index_t n = -1; n < neighbours; n++) {
+        const index_t place = n < 0 ? hit : n, other = around[place];
+        const double reach = args.radii[other] - ON;
+        if (args.parts[other] == part && squared_distance(at, args.centres + 3 * other) < reach * reach) {
+            hit = place;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Count the points of a sphere in `directions` that are in a sphere of the other molecule, but in none of its own.
+KERNEL(count_lost_points, LostPoints, row)
+{
+    const index_t s = args.rows[row], neighbours = args.first[s + 1] - args.first[s];
+    const int *around = args.others + args.first[s];
+    index_t own = 0, foreign = 0, count = 0;
+    for (index_t d = 0; d < args.checked; d++) {
+        double at[3];
+        for (int c = 0; c < 3; c++)
+            at[c] = args.centres[3 * s + c] + args.directions[3 * d + c] * args.radii[s];
+        count += !covered_by(args, around, neighbours, args.parts[s], at, own)
+                 && covered_by(args, around, neighbours, !args.parts[s], at, foreign);
+    }
+    args.counts[row] = count;
+}
+
 struct CutArcs {
     const double *arcs;    // (arcs, ARC)
     const index_t *starts; // (arcs + 1,) first part of each arc

@@ -44,16 +44,34 @@ def spiral(count: int) -> Floats:
     return np.stack([across * np.cos(angle), across * np.sin(angle), height], 1)
 
 
+def lost_areas(positions: Floats, radii: Floats, probe: float, first: NDArray[np.bool_]) -> Floats:
+    """Return the accessible area (N,), A^2, that each atom of two molecules loses because the other one covers it.
+
+    The points are those of :func:`areas`, on the spheres that intersect one of the other molecule.
+    """
+    union = Surface(positions, radii, probe)
+    starts, others = union.neighbours
+    parts, owners = first[union.order], np.repeat(np.arange(len(union.order)), np.diff(starts))
+    rows = np.unique(owners[parts[owners] != parts[others]])
+    counts = np.zeros(len(rows), np.int64)
+    launch_kernel(KERNELS["count_lost_points"], len(rows), "surface", MIN_SHARE, directions=spiral(POINTS),
+                  centres=union.centres, radii=union.radii, first=starts, others=others, parts=parts, rows=rows,
+                  counts=counts, checked=POINTS)
+    result = np.zeros(len(radii))
+    result[union.order[rows]] = 4 * np.pi / POINTS * counts * union.radii[rows] ** 2
+    return result
+
+
 def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
     """Return the area (N,), A^2, of each sphere's part of a surface, and a point (N, 3), A, of each part.
 
     The surface is the molecular one, or else the accessible one.
     """
     probe, centres, radii = union.probe, union.centres, union.radii
-    first, others = union.neighbours
-    spheres = {"centres": centres, "radii": radii, "first": first, "others": others}
     touched = np.zeros(len(radii), np.bool_)
     touched[union.arcs[:, 12:14].astype(np.int64)] = True
+    first, others = union.neighbours  # found with the arcs
+    spheres = {"centres": centres, "radii": radii, "first": first, "others": others}
     counts, points = np.zeros(len(touched), np.int64), np.zeros((len(touched), 3))
     launch_kernel(KERNELS["count_free_points"], len(touched), "surface", MIN_SHARE, **spheres,
                   directions=spiral(POINTS),
