@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,22 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.options import Force, Source
+from vmdpotential.commands.options import Force, Source, TrajectoryOptions
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError, count_of
+from vmdpotential.execution.blocks import clear_blocks
+from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.options import Execution
+from vmdpotential.frames.task import MergedSums, run_task
+from vmdpotential.grid.lattice import Grid
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.io.files import output as files
+from vmdpotential.io.files.text import COMPRESSED_SUFFIXES
+from vmdpotential.maps import MapOptions, Medium, potential_map
 from vmdpotential.maps.options import Engine
+from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.radii import RADII_SETS
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
+from vmdpotential.parameters.option import parse_numbers
 from vmdpotential.preparation.charged import residue_charges
-from vmdpotential.results import Axes, Figure, Result, TableColumns, put_table
+from vmdpotential.preparation.follow import Follower
+from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames, put_table
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
 
 from .energies import Solvent
 from .figures import draw_curves, titration_figure
-from .statistics import LN10
-from .titration import PH, TitrationCurves, titration_of
+from .over_frames import SITE_FIGURES, FrameTitrations
+from .sites import TitratedStructure, titrated_structure
+from .titration import PH
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +49,9 @@ LOWEST, HIGHEST, MOST = -2.0, 16.0, 1000
 
 #: Fields of a source that do not matter, as all states are computed, and waters left out.
 STATE_FIELDS = ("force_field", "water", "prepare", "ph", "pka")
+
+#: Margin of maps around the atoms, A.
+MAP_PADDING = 10.0
 
 #: Which of the values of pH of all curves are in the figure.
 DRAWN = (PH >= 0) & (PH <= 14)
@@ -47,6 +63,13 @@ class TitrationOptions:
 
     ph: Annotated[str, Option(
         "pH of the curves: one value, or begin:end:step", metavar="PH|B:E:S", front=True)] = "0:14:0.5"
+    map_ph: Annotated[str, Option(
+        "values of pH at which maps of the potential are made, of the mean charges of the titration, such as 4,7,10",
+        metavar="PH,...", front=True)] = ""
+    model_pka: Annotated[Mapping[str, float] | None, Option(
+        "pKa in water of model compounds, such as ASP=3.9, and of ligands, which are then sites; {charges} then has "
+        "two files of each ligand, with and without the proton", metavar="NAME=NUMBER,...", parse=parse_numbers,
+        heading="structure and charges")] = None
     inside: Annotated[float, Option(
         "relative permittivity of the protein; 20 stands for its relaxation, which one rigid structure does not have, "
         "and 4 to 8 for less of it", low=1, high=WATER_PERMITTIVITY, front=True)] = 20.0
@@ -64,79 +87,133 @@ class TitrationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TitrationOutput:
-    """Files of the sites, of the curves, and of a figure."""
+    """Files of the sites, of the curves, of maps, and of a figure."""
 
     output: Annotated[Path | None, Option(
         "CSV file of the sites; - is standard output", short="o", viewer=False, written=True, suffix=".csv")] = None
     curves: Annotated[Path | None, Option(
         "CSV file of the curves, the net charge and the dipole moment against the pH", viewer=False, written=True,
         suffix=".csv", heading="output")] = None
+    maps: Annotated[Path | None, Option(
+        "maps to write, one for each pH of {map_ph}, which is added to the name: maps.dx gives maps-ph4.dx ...",
+        viewer=False, written=True, suffix=".dx", heading="output")] = None
     figure: Annotated[Path | None, Option(
         "figure of the curves: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
     force: Force = False
 
-    @property
-    def paths(self) -> list[Path]:
-        """Files to write."""
-        return [path for path in (self.output, self.curves, self.figure) if path is not None]
+    def map_files(self, ph: Sequence[float]) -> list[Path]:
+        """Return the file of the map at each pH."""
+        if (path := self.maps) is None:
+            return []
+        ending = "".join(path.suffixes[-2:] if path.suffix.lower() in COMPRESSED_SUFFIXES else path.suffixes[-1:])
+        return [path.with_name(f"{path.name.removesuffix(ending)}-ph{value:g}{ending}") for value in ph]
 
-    def check(self) -> None:
-        """Raise an error for a figure of an unknown format, and for files that exist or cannot be written."""
+    def paths(self, ph: Sequence[float]) -> list[Path]:
+        """Files to write."""
+        return [path for path in (self.output, self.curves, self.figure, *self.map_files(ph)) if path is not None]
+
+    def check(self, ph: Sequence[float], trajectory: bool) -> None:
+        """Raise an error for a figure or a map of an unknown format, and for files that exist or cannot be written.
+
+        Parameters
+        ----------
+        ph : sequence of float
+            The values of pH of maps.
+        trajectory : bool
+            Whether there are frames, over which there are no maps.
+        """
         from vmdpotential.figures.page import check_figure_format
+        from vmdpotential.io.maps import check_map_format
 
         if self.figure is not None:
             check_figure_format(self.figure)
-        files.check(self.paths, self.force)
+        if self.maps is not None and not ph:
+            raise UsageError("map_ph", "the values of pH of the maps are needed", "give {map_ph 4,7,10}")
+        if trajectory and ph:
+            raise UsageError("map_ph", "maps at a pH are those of one structure, and there are frames",
+                             "leave out {map_ph} or the trajectory")
+        for path in self.map_files(ph):
+            check_map_format(path)
+        files.check(self.paths(ph), self.force)
 
     def write(self, result: TitrationResult, title: str) -> None:
         """Write all files or none."""
         from vmdpotential.figures.page import render_figure
+        from vmdpotential.io.maps import put_map
 
         tables = {self.output: result.table, self.curves: result.curve_table}
-        with files.writing_files(self.paths, self.force) as places:
-            for path, place in zip(self.paths, places, strict=True):
-                if path == self.figure:
+        maps = dict(zip(self.map_files(result.map_ph), result.maps, strict=False))
+        paths = self.paths(result.map_ph)
+        with files.writing_files(paths, self.force) as places:
+            for path, place in zip(paths, places, strict=True):
+                if path in maps:
+                    put_map(maps[path], place)
+                elif path == self.figure:
                     place.write_bytes(render_figure(result.draw(), path, title=title))
                 else:
                     put_table(tables[path](), place)
 
 
 def titrate(
-    source: Annotated[Source, WithoutFields("topology", "cell", "index", *STATE_FIELDS)],
+    source: Annotated[Source, WithoutFields("topology", "index", *STATE_FIELDS)],
+    trajectory: TrajectoryOptions = TrajectoryOptions(),
     options: TitrationOptions = TitrationOptions(),
     engine: Engine = "auto",
+    execution: Execution = Execution(),
     outputs: TitrationOutput = TitrationOutput(),
 ) -> TitrationResult:
     """Compute pKa values and titration curves of a protein by the Poisson-Boltzmann equation.
 
-    The sites are ASP, GLU, HIS with both tautomers, free CYS, TYR, LYS, ARG and the ends of chains; ligands and metals
-    keep their charges, and waters are left out. Missing atoms are added, and the hydrogens of amino acids are placed
-    anew. The structure is rigid: changes of conformation with the pH are neglected.
+    The sites are ASP, GLU, HIS with both tautomers, free CYS, TYR, LYS, ARG and the ends of chains, and ligands whose
+    model pKa and states are given; other ligands and metals keep their charges, and waters are left out. Missing atoms
+    are added, and the hydrogens of amino acids are placed anew. The structure is rigid: changes of conformation with
+    the pH are neglected. With a trajectory, each frame is titrated, and pKa values and curves are means over frames
+    with their standard errors.
 
     Raises
     ------
     UsageError
-        For a pH that is no number or range.
+        For a pH that is no number or range, and a model pKa of a ligand without two states.
     InputError
         For a structure without sites, or with a topology.
     TaskError
         When the structure cannot be completed, or a solution does not converge.
     BackendError
         When biotite or hydride is not installed.
+    StoppedError
+        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
-    outputs.check()
-    values = ph_values(options.ph)
-    structure = source.read()
+    values, map_ph = ph_values(options.ph), series_of_ph(options.map_ph)
+    outputs.check(map_ph, trajectory.trajectory is not None)
+    shown, over = source.with_frames(trajectory)
+    structure, chosen, together = in_continuum(shown, "solute", Medium.continuum(), frames=over is not None)
     solvent = Solvent(options.inside, WATER_PERMITTIVITY, options.salt, options.temperature, options.spacing)
+    execution = execution.with_block_folder(outputs.output)
     with progress.clock() as clock:
-        found = titration_of(structure, solvent, force_field=options.force_field, radii=options.radii,
-                             charges=residue_charges(source.charges), engine=engine)
-        populations = found.populations(values)
-        assert len(found.pka)  # computed here, within the reported time
-    result = TitrationResult(titration=found, ph=values, populations=populations, seconds=clock.seconds,
-                             files=outputs.paths, draws=outputs.figure is not None or outputs.output is None)
+        titrated = titrated_structure(structure.part(chosen), force_field=options.force_field, radii=options.radii,
+                                      charges=residue_charges(source.charges), model_pka=options.model_pka)
+        frames = CellFrames.of(structure, over, "open", source.cell, together)
+        work = FrameTitrations(frames, Follower(titrated.bare, titrated.structure), titrated,
+                               np.flatnonzero(chosen)[titrated.rows], solvent, values, np.array(map_ph), engine)
+        merged = run_task(work, execution)
+        maps = _maps(titrated.structure, merged["charges"].mean, map_ph, solvent, engine)
+    result = TitrationResult(titrated=titrated, solvent=solvent, engine=get_engine(engine).name, ph=values,
+                             merged=merged, map_ph=map_ph, maps=maps, seconds=clock.seconds,
+                             files=outputs.paths(map_ph), draws=outputs.figure is not None or outputs.output is None)
     outputs.write(result, structure.where)
-    return result
+    if merged.count == len(frames.numbers()):
+        clear_blocks(execution.folder)
+    return complete_frames(result, merged.count, len(frames.numbers()))
+
+
+def _maps(structure: Structure, charges: Floats, ph: Sequence[float], solvent: Solvent, engine: str) -> list[Grid]:
+    """Return the potential of the mean charges (M, N), e, at M values of pH."""
+    options = MapOptions(method="pb", atoms="all", boundary="open", spacing=solvent.spacing,
+                         padding=MAP_PADDING, temperature=solvent.temperature, dielectric=solvent.outside,
+                         parameters={"inside": solvent.inside, "salt": solvent.salt}, engine=engine)
+    made = [potential_map(replace(structure, charges=row), options) for row in charges[: len(ph)]]
+    return [replace(grid, provenance=replace(grid.provenance, quantity=f"{grid.provenance.quantity} at pH {value:g}"))
+            for grid, value in zip(made, ph, strict=True)]
 
 
 def ph_values(text: str) -> Floats:
@@ -160,41 +237,88 @@ def ph_values(text: str) -> Floats:
     return np.asarray(begin + step * np.arange(int((end - begin) / step + 1e-6) + 1), np.float64)
 
 
-class TitrationResult(Result):
-    """The pKa values of a structure's sites, and curves against the pH."""
+def series_of_ph(text: str) -> tuple[float, ...]:
+    """Return the values of a text such as ``4,7,10``.
 
-    titration: TitrationCurves
+    Raises
+    ------
+    UsageError
+        For other texts, and values beyond :data:`LOWEST` and :data:`HIGHEST`.
+    """
+    try:
+        values = tuple(float(part) for part in text.split(",") if text)
+    except ValueError:
+        values = (np.nan,)
+    if not all(LOWEST <= value <= HIGHEST for value in values) or len({*values}) < len(values):
+        raise UsageError("map_ph", f"different values of pH from {LOWEST:g} to {HIGHEST:g} are needed",
+                         "give {map_ph 4,7,10}", value=text)
+    return values
+
+
+class TitrationResult(Result):
+    """The pKa values of a structure's sites, and curves against the pH: those of one structure, or means over frames.
+    """
+
+    titrated: TitratedStructure
+    solvent: Solvent
+    engine: str
     ph: Floats
-    #: Populations (P, K) of states at each pH, and their standard errors.
-    populations: tuple[Floats, Floats]
+    #: The means of :class:`.FrameTitrations`.
+    merged: MergedSums
+    #: Values of pH of maps, and the potentials of the mean charges there.
+    map_ph: Sequence[float]
+    maps: Sequence[Grid]
     seconds: float
 
     @cached_property
     def labels(self) -> Sequence[str]:
         """Names of the sites."""
-        return [site.label for site in self.titration.sites]
+        return [site.label for site in self.titrated.sites]
 
-    @cached_property
+    def _mean(self, name: str) -> Floats:
+        mean: Floats = self.merged[name].moments.mean
+        return mean
+
+    def _error(self, name: str) -> Floats:
+        """Return the standard errors of a mean over frames; NaN where they are not known."""
+        known = self.merged[name].uncertainty() if self.merged.count > 1 else None
+        result: Floats = np.full(self._mean(name).shape, np.nan) if known is None else known.error
+        return result
+
+    @property
     def protonated(self) -> Floats:
         """Fractions (P, S) of the sites that have their proton."""
-        return self.titration.protonated(self.populations[0])
+        return self._mean("protonated")
 
-    @cached_property
+    @property
     def moments(self) -> tuple[Floats, Floats]:
         """Net charges (P,), e, and dipole moments (P,), D."""
-        return self.titration.moments(self.populations[0])
+        net, dipole = self._mean("moments")
+        return net, dipole
+
+    @property
+    def curves(self) -> Floats:
+        """Fractions (Q, S) of protonated sites at :data:`.titration.PH`."""
+        return self._mean("curves")
 
     @cached_property
     def isoelectric(self) -> float:
         """The pH at which the net charge is 0; NaN if there is none."""
-        net = self.titration.net_charges
+        net = self._mean("net")
         at = np.flatnonzero((net[:-1] > 0) & (net[1:] <= 0))
         return float(PH[at[0]] + (PH[1] - PH[0]) * net[at[0]] / (net[at[0]] - net[at[0] + 1])) if len(at) else np.nan
 
     @property
     def pka(self) -> Floats:
-        """The pKa (S,) of each site; NaN beyond the computed curves."""
-        return self.titration.pka[0]
+        """The pKa (S,) of each site; NaN if it is beyond the computed curves, in any frame."""
+        result: Floats = self._mean("sites")[SITE_FIGURES.index("pka")]
+        return result
+
+    @cached_property
+    def pka_error(self) -> Floats:
+        """The standard errors (S,) of means over frames; NaN where they are not known."""
+        result: Floats = self._error("sites")[SITE_FIGURES.index("pka")]
+        return result
 
     @cached_property
     def row(self) -> dict[str, Any]:
@@ -204,35 +328,42 @@ class TitrationResult(Result):
 
     def entries(self) -> dict[str, Any]:
         """Return the entries of ``--json``."""
-        columns, net = self.table(), self.moments
+        columns, net, solvent = self.table(), self.moments, self.solvent
         sites = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        solvent, found = self.titration.solvent, self.titration
         return super().entries() | {
-            "sites": sites, "ph": self.ph, "protonated": self.protonated.T, "errors": self.populations[1].max(1),
+            "sites": sites, "frames": self.merged.count, "ph": self.ph, "protonated": self.protonated.T,
+            "protonated_error": self._error("protonated").T, "errors": self._mean("errors"),
             "net_charge": net[0], "dipole": net[1], "isoelectric_point": self.isoelectric,
-            "asymmetry": found.energies.asymmetry / LN10,
+            "asymmetry": float(self._mean("asymmetry")), "map_ph": self.map_ph,
             "inside": solvent.inside, "salt": solvent.salt, "temperature": solvent.temperature,
-            "spacing": solvent.spacing, "engine": found.engine.name, "seconds": self.seconds,
-            "prepared": found.titrated.prepared.summary()}
+            "spacing": solvent.spacing, "engine": self.engine, "seconds": self.seconds,
+            "prepared": self.titrated.prepared.summary()}
 
     def shown(self) -> dict[str, Any]:
         """Return the objects for viewers and notebooks, by name."""
-        return super().shown() | {"structure": self.titration.titrated.structure}
+        names = ["grid", *(f"ph{value:g}" for value in self.map_ph[1:])]  # viewers colour by the first one
+        maps = dict(zip(names, self.maps, strict=False))
+        return super().shown() | {"structure": self.titrated.structure} | maps
 
     def text(self) -> Iterator[str | ReportRows]:
         """Yield the table of sites, and the net charge."""
-        found, solvent = self.titration, self.titration.solvent
+        solvent, frames = self.solvent, self.merged.count
         yield (f"{count_of(len(self.labels), 'site')}, permittivity {solvent.inside:g} in the protein and "
-               f"{solvent.outside:g} around it, {solvent.salt:g} M salt, {solvent.temperature:g} K")
-        yield "site          model  intrinsic  desolvation  background    pKa  slope  error"
-        columns = self.table()
+               f"{solvent.outside:g} around it, {solvent.salt:g} M salt, {solvent.temperature:g} K"
+               + (f", means over {frames} frames" if frames > 1 else ""))
+        yield ("site          model  intrinsic  desolvation  background    pKa  slope  error"
+               + ("  of the mean  deviation" if frames > 1 else ""))
+        columns, first = self.table(), self.curves[0]
+
+        def of_frames(n: int) -> str:
+            return f" {_number(self.pka_error[n]):>12} {_number(columns['deviation'][n]):>10}" if frames > 1 else ""
 
         def line(n: int) -> str:
             model, intrinsic, desolvation, background, slope, error = (
                 columns[name][n] for name in ("model_pka", "intrinsic_pka", "desolvation", "background", "slope",
                                               "error"))
             return (f"{self.labels[n]:12} {model:6.2f} {intrinsic:10.2f} {desolvation:12.2f} {background:11.2f} "
-                    f"{_shown(self.pka[n], found.curves[0][0, n]):>6} {slope:6.2f} {error:6.2f}")
+                    f"{_shown(self.pka[n], first[n]):>6} {slope:6.2f} {error:6.2f}{of_frames(n)}")
 
         yield ReportRows(line, range(len(self.labels)), len(self.labels))
         if len(self.ph) == 1:
@@ -243,38 +374,61 @@ class TitrationResult(Result):
             yield f"pH {ph:g}: net charge {charge:+.2f} e, dipole moment {dipole:.0f} D about the centre"
         if np.isfinite(point := self.isoelectric):
             yield f"isoelectric point {point:.2f}"
+        if frames > 1:
+            sites = self.merged["sites"]
+            yield ("the error of the mean is its standard error over frames, the deviation that of single frames; a "
+                   "pKa that is beyond the curves in a frame has no mean"
+                   if sites.uncertainty() is not None else sites.too_short())
         yield ("errors are those of the lattice and of Monte Carlo; the structure is rigid, and pKa values typically "
                "differ from measured ones by 0.5 to 1")
-        yield f"{self.seconds:.2f} s on the {found.engine.name} engine"
+        yield f"{self.seconds:.2f} s on the {self.engine} engine"
 
     def table(self) -> dict[str, Sequence[Any]]:
         """Return a row for each site."""
-        found = self.titration
-        desolvation, background = found.contributions
-        values, slopes, errors = found.pka
-        return {"site": self.labels, "group": self._groups,
-                "model_pka": [site.model_pka for site in found.sites], "intrinsic_pka": found.intrinsic.tolist(),
-                "desolvation": desolvation.tolist(), "background": background.tolist(), "pka": values.tolist(),
-                "slope": slopes.tolist(), "error": errors.tolist()}
+        figures = dict(zip(SITE_FIGURES, self._mean("sites").tolist(), strict=True))
+        result = {"site": self.labels, "group": self._groups,
+                  "model_pka": [site.model_pka for site in self.titrated.sites], **figures}
+        if self.merged.count > 1:
+            sites, at = self.merged["sites"], SITE_FIGURES.index("pka")
+            known = sites.uncertainty()
+            nothing = np.full(len(self.labels), np.nan)
+            result |= {"standard_error": self.pka_error.tolist(),
+                       "interval": (nothing if known is None else known.interval[at]).tolist(),
+                       "deviation": sites.deviation()[at].tolist()}
+        return result
 
     def curve_table(self) -> TableColumns:
         """Return a row for each pH: net charge, dipole moment, and the fraction of each site with its proton."""
         net, dipole = self.moments
-        return {"ph": self.ph, "net_charge": net, "dipole": dipole,
-                **dict(zip(self.labels, self.protonated.T, strict=True))}
+        result = {"ph": self.ph, "net_charge": net, "dipole": dipole,
+                  **dict(zip(self.labels, self.protonated.T, strict=True))}
+        if self.merged.count > 1:
+            net, dipole = self._error("moments")
+            result |= {"net_charge error": net, "dipole error": dipole,
+                       **{f"{label} error": error for label, error in zip(
+                           self.labels, self._error("protonated").T, strict=True)}}
+        return result
 
     def plot(self, ax: Axes) -> Axes:
-        """Draw the titration curves."""
-        return draw_curves(ax, PH[DRAWN], self.titration.curves[0][DRAWN], self._groups)
+        """Draw the titration curves, with their standard errors over frames as bands."""
+        return draw_curves(ax, PH[DRAWN], self.curves[DRAWN], self._groups, self._bands)
 
     def draw(self) -> Figure:
         """Return the titration curves, and below them the net charge."""
-        return titration_figure(PH[DRAWN], self.titration.curves[0][DRAWN], self._groups,
-                                self.titration.net_charges[DRAWN], float(self.ph[0]) if len(self.ph) == 1 else None)
+        return titration_figure(PH[DRAWN], self.curves[DRAWN], self._groups, self._mean("net")[DRAWN],
+                                float(self.ph[0]) if len(self.ph) == 1 else None, self._bands)
+
+    @property
+    def _bands(self) -> Floats | None:
+        return np.nan_to_num(self._error("curves")[DRAWN]) if self.merged.count > 1 else None
 
     @property
     def _groups(self) -> Sequence[str]:
-        return [site.group for site in self.titration.sites]
+        return [site.group for site in self.titrated.sites]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "-"
 
 
 def _shown(value: float, first: float) -> str:
@@ -286,7 +440,7 @@ def _shown(value: float, first: float) -> str:
 
 command = Command.of(titrate, examples=(
     "titrate entry.pdb --spacing 1.5 --figure curves.png",
-    "titrate entry.pdb --ph 7 --salt 0.15 --inside 8 --spacing 2 -o sites.csv --curves curves.csv",
+    "titrate entry.pdb --salt 0.15 --inside 8 --spacing 2 --map-ph 4,7 --maps maps.dx -o sites.csv --curves curves.csv",
 ), python="""\
 >>> structure = vp.read_structure("data/1hvr.pdb.gz")
 >>> found = vp.titrate(structure.part(structure.residue_names != "XK2"), spacing=1.5)

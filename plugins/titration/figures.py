@@ -25,8 +25,8 @@ _MM = 1 / 25.4
 _COLOURS = {"C-": 4, "ASP": 1, "GLU": 6, "HIS": 2, "N+": 5, "CYS": 4, "TYR": 3, "LYS": 0, "ARG": 0}
 
 
-def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str]) -> Axes:
-    """Draw titration curves into Axes, those of groups in their colours.
+def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str], errors: Floats | None = None) -> Axes:
+    """Draw titration curves into Axes, those of groups in their colours, and of ligands in black.
 
     Parameters
     ----------
@@ -36,11 +36,17 @@ def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str]) 
         Fractions of sites that have their proton.
     groups : sequence of str
         Names of the sites' groups.
+    errors : (P, S) float64, optional
+        Standard errors, drawn as bands.
     """
     named: set[str] = set()
-    for n in sorted(range(len(groups)), key=lambda n: list(_COLOURS).index(groups[n])):
+    for n in sorted(range(len(groups)), key=lambda n: [*_COLOURS, groups[n]].index(groups[n])):
         group = groups[n]
-        colour, style = CURVE_COLOURS[_COLOURS[group]], "--" if group in ("ARG", "TYR") else "-"
+        colour = CURVE_COLOURS[_COLOURS[group]] if group in _COLOURS else "black"
+        style = "--" if group in ("ARG", "TYR") else "-"
+        if errors is not None:
+            ax.fill_between(ph, fractions[:, n] - errors[:, n], fractions[:, n] + errors[:, n], color=colour,
+                            alpha=0.25, linewidth=0)
         ax.plot(ph, fractions[:, n], style, color=colour, linewidth=0.8, label="" if group in named else group)
         named.add(group)
     ax.set(xlabel="pH", ylabel="Protonated", xlim=(ph[0], ph[-1]), ylim=(-0.02, 1.02))
@@ -48,7 +54,7 @@ def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str]) 
 
 
 def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_charge: Floats,
-                     marked: float | None) -> Figure:
+                     marked: float | None, errors: Floats | None = None) -> Figure:
     """Return a figure of titration curves, and below them the net charge; `marked` is a pH to be marked."""
     prepare()
     from matplotlib.figure import Figure
@@ -56,7 +62,7 @@ def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_c
     with figure_style():
         figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 110 * _MM), layout="constrained")
         above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
-        draw_curves(above, ph, fractions, groups)
+        draw_curves(above, ph, fractions, groups, errors)
         above.set_xlabel("")
         below.plot(ph, net_charge, color="black")
         below.axhline(0, color="#808080", linewidth=0.4, zorder=0)

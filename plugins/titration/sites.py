@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.atomnames import AMINO_ACIDS, family
+from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
@@ -45,6 +47,9 @@ _LACKING = {"CYS": ("HG",), "LYS": ("HZ1", "HZ2", "HZ3"), "N+": ("H1", "H2", "H3
 #: Longest peptide bond, A.
 PEPTIDE_BOND = 1.7
 
+#: Largest deviation from 1 e of the difference of the net charges of a ligand's states, as files round their charges.
+ONE_PROTON = 0.02
+
 
 class SiteState(NamedTuple):
     """A state of a site: protons more than in its first state, energy in water beyond that of these, and charges."""
@@ -60,14 +65,14 @@ class SiteState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TitrationSite:
-    """A site, whose first state is neutral.
+    """A site, whose first state is neutral; of a ligand's states the one of the smaller net charge is the first.
 
     Parameters
     ----------
     label : str
         Name and number of the residue, with ``N+`` or ``C-`` for an end of a chain, and the chain.
     group : str
-        Group by which model values are known: ``ASP``, ``N+`` ...
+        Group by which model values are known: ``ASP``, ``N+`` ..., or the name of a ligand.
     model_pka : float
         The pKa of the model compound in water.
     residue : int
@@ -90,8 +95,8 @@ class TitrationSite:
 
     @property
     def is_base(self) -> bool:
-        """Whether the site is neutral without its proton."""
-        return self.group in BASES
+        """Whether the site's first state is without its proton."""
+        return any(state.protons > 0 for state in self.states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,23 +112,32 @@ class TitratedStructure:
         Charges with each site in its first state.
     prepared : PreparedStructure
         What was added.
+    bare : Structure
+        The atoms of the input to which hydrogens were added, as `origins` of `structure` count them.
+    rows : (B,) int64
+        These atoms in the input.
     """
 
     structure: Structure
     sites: tuple[TitrationSite, ...]
     neutral: Floats
     prepared: PreparedStructure
+    bare: Structure
+    rows: Integers
 
 
 def titrated_structure(structure: Structure, *, force_field: str = "charmm36", radii: str = "mbondi2",
                        charges: Sequence[ResidueCharges] = (),
-                       model_pka: dict[str, float] | None = None) -> TitratedStructure:
+                       model_pka: Mapping[str, float] | None = None) -> TitratedStructure:
     """Return a structure without its waters, with the hydrogens that its sites need, and the sites.
 
-    The hydrogens of amino acids are placed anew, and names that stand for a protonation state are not followed.
+    The hydrogens of amino acids are placed anew, and names that stand for a protonation state are not followed. A
+    ligand is a site if it has a value among `model_pka`, and its states with and without the proton among `charges`.
 
     Raises
     ------
+    UsageError
+        For a model pKa of a ligand without two states, or of one that the structure does not have.
     InputError
         For a structure without sites.
     TaskError
@@ -135,14 +149,23 @@ def titrated_structure(structure: Structure, *, force_field: str = "charmm36", r
     amino = np.isin(families, AMINO_ACIDS)
     hydrogen = np.isin(structure.elements, ["H", "D"]) if structure.elements is not None else np.zeros(len(amino), bool)
     bare = replace(structure, residue_names=np.where(amino, families, structure.residue_names).astype(np.str_))
-    bare = bare.part(~(amino & hydrogen) & ~is_water(structure))
-    prepared = prepare_structure(bare, pka=_with_hydrogens, radii=radii, charges=charges,
-                                 force_field=force_field)
+    kept = ~(amino & hydrogen) & ~is_water(structure)
+    bare = bare.part(kept)
+    ligands = ligand_forms(charges, model_pka or {}, bare)
+    unbound = [id(forms.free) for forms in ligands.values()]
+    bound = [charge for charge in charges if id(charge) not in unbound]
+    prepared = prepare_structure(bare, pka=_with_hydrogens, radii=radii, charges=bound, force_field=force_field)
     whole = prepared.structure
     field = prepared.charges.source if prepared.charges.source in FORCE_FIELDS else FORCE_FIELDS[0]
     neutral, sites = whole.known_charges.copy(), []
-    values = MODEL_PKA | (model_pka or {})
+    values = MODEL_PKA | {name.upper(): value for name, value in (model_pka or {}).items()}
     for n, row in enumerate(prepared.rows):
+        if (name := row.residue.upper()) in ligands:
+            atoms = np.arange(whole.residue_starts[n], whole.residue_starts[n + 1])
+            changes, states = _ligand_states(whole, atoms, bare, ligands[name], values[name], force_field)
+            neutral[atoms] += changes
+            sites.append(TitrationSite(row.label, name, values[name], n, atoms, states, atoms))
+            continue
         for word in row.state.split("+"):
             group = _STATES.get(word)
             atoms = np.arange(whole.residue_starts[n], whole.residue_starts[n + 1])
@@ -157,7 +180,83 @@ def titrated_structure(structure: Structure, *, force_field: str = "charmm36", r
     if not sites:
         raise InputError(f"{structure.where}: has no amino acid that binds or releases a proton",
                          "give a structure of a protein")
-    return TitratedStructure(whole, tuple(sites), neutral, prepared)
+    return TitratedStructure(whole, tuple(sites), neutral, prepared, bare, np.flatnonzero(kept))
+
+
+class LigandForms(NamedTuple):
+    """Charges of a ligand with and without a proton."""
+
+    bound: ResidueCharges
+    free: ResidueCharges
+
+
+def ligand_forms(charges: Sequence[ResidueCharges], model_pka: Mapping[str, float],
+                 structure: Structure) -> dict[str, LigandForms]:
+    """Return both forms of each ligand with a model pKa, by its name.
+
+    Raises
+    ------
+    UsageError
+        For a name of neither a group nor a residue of the structure, and forms that do not differ by one proton.
+    """
+    result: dict[str, LigandForms] = {}
+    present = {str(name).upper() for name in structure.residue_names}
+    for given in model_pka:
+        name = given.upper()
+        if name in MODEL_PKA:
+            continue
+        if name not in present:
+            raise UsageError("model_pka", f"{given} is no residue of {structure.where}",
+                             f"name a ligand, or one of {', '.join(MODEL_PKA)}", value=given)
+        forms = sorted((charge for charge in charges if name in (charge.residue.upper(), charge.short.upper())),
+                       key=lambda charge: -len(charge.charges))
+        hint = "give {charges} two files of it, with and without the proton (.mol2 or .sdf)"
+        if len(forms) != 2 or any(form.molecule is None for form in forms):
+            raise UsageError("charges", f"two states of {given} with bonds are needed for its pKa, and there are "
+                             f"{sum(form.molecule is not None for form in forms)}", hint, value=given)
+        elements = [Counter(form.molecule.elements) for form in forms if form.molecule is not None]
+        change = sum(forms[0].charges.values()) - sum(forms[1].charges.values())
+        if elements[0] - elements[1] != Counter("H") or elements[1] - elements[0] or abs(change - 1) > ONE_PROTON:
+            raise UsageError("charges", f"{forms[0].source} and {forms[1].source} do not differ by one hydrogen and a "
+                             f"charge of 1 e, but by {change:.4g} e", hint, value=given)
+        result[name] = LigandForms(*forms)
+    return result
+
+
+def _ligand_states(whole: Structure, atoms: Integers, bare: Structure, forms: LigandForms, pka: float,
+                   force_field: str) -> tuple[Floats, tuple[SiteState, ...]]:
+    """Return the charges of a ligand's first state less the structure's, which has its proton, and its other state.
+
+    The ligand is completed without the proton as well. The hydrogens of an atom share the charge that they have there.
+    """
+    from vmdpotential.preparation.prepare import prepare_structure
+
+    assert whole.origins is not None
+    sources = np.unique(bare.residue_of[whole.origins[atoms]])
+    alone = bare.take(np.flatnonzero(np.isin(bare.residue_of, sources)))
+    free = prepare_structure(alone, charges=[forms.free], force_field=force_field).structure
+    own, charges = whole.known_charges[atoms], np.zeros(len(atoms))
+    places = dict(zip(free.atom_names.tolist(), range(len(free)), strict=True))
+    part = whole.take(atoms)
+    holders, others = holders_of(part), holders_of(free)
+    names = part.atom_names.tolist()
+    for n in np.flatnonzero(holders < 0):
+        here = places[names[n]]
+        charges[n] = free.known_charges[here]
+        held = holders == n
+        charges[held] = free.known_charges[others == here].sum() / max(1, held.sum())
+    change = charges - own
+    if abs(own.sum() + change.sum()) < abs(own.sum()):
+        return change, (SiteState("protonated", 1, -pka, -change),)
+    return np.zeros(len(atoms)), (SiteState("deprotonated", -1, pka, change),)
+
+
+def holders_of(structure: Structure) -> Integers:
+    """Return the nearest heavy atom of each hydrogen, and -1 for other atoms."""
+    hydrogen = np.isin(fill_elements(structure).elements, ["H", "D"])
+    heavy = np.flatnonzero(~hydrogen)
+    apart = np.linalg.norm(structure.positions[:, None] - structure.positions[heavy], axis=2)
+    return np.where(hydrogen, heavy[apart.argmin(1)], -1)
 
 
 def _with_hydrogens(structure: Structure, draft: Draft,

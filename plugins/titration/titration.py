@@ -163,18 +163,14 @@ class TitrationCurves:
         return signs * self.energies.desolvation[charged], signs * self.energies.background[charged]
 
 
-def titration_of(structure: Structure, solvent: Solvent, *, force_field: str = "charmm36", radii: str = "mbondi2",
-                 charges: Sequence[ResidueCharges] = (), engine: str = "auto") -> TitrationCurves:
-    """Return the titration of a structure, to which hydrogens are added.
+def curves_of(titrated: TitratedStructure, solvent: Solvent, engine: str = "auto") -> TitrationCurves:
+    """Return the titration of a structure with all hydrogens.
 
     Raises
     ------
-    InputError
-        For a structure without sites.
     TaskError
-        When the structure cannot be completed, or a solution does not converge.
+        When a solution does not converge.
     """
-    titrated = titrated_structure(structure, force_field=force_field, radii=radii, charges=charges)
     chosen, whole = get_engine(engine), titrated.structure
     assert whole.radii is not None
     return TitrationCurves(titrated, site_energies(
@@ -187,11 +183,11 @@ def pka_values(structure: Structure, draft: Draft, charges: Sequence[ResidueChar
     of = structure.residue_of
     kept = np.isin(of, of[sources])
     part = structure.part(kept)
-    curves = titration_of(part, Solvent(), charges=charges)
-    origins, whole = curves.titrated.structure.origins, curves.titrated.structure
+    titrated = titrated_structure(part, charges=charges)
+    curves, origins, whole = curves_of(titrated, Solvent()), titrated.structure.origins, titrated.structure
     assert origins is not None
     place = {int(of[source]): n for n, source in enumerate(sources)}
-    rows = np.flatnonzero(kept)
+    rows = np.flatnonzero(kept)[titrated.rows]
     result = {}
     for site, value in zip(curves.sites, curves.pka[0], strict=True):
         first = int(origins[whole.residue_starts[site.residue]])

@@ -68,11 +68,14 @@ def show(session: Any, report: Report, name: str, selected: Selected | None,
     models, lines = [], []
     if selected is None and "structure" in report.objects:  # of a wave function
         models.append(_show_nuclei(session, report.objects["structure"], f"{name} nuclei"))
+    further = {id(value): f"{name} {part}" for part, value in report.objects.items() if part != "grid"}
     for kind, value in adapters.results(report):
         if kind == "map":
+            title = further.get(id(value), name)
             if "live" in report.objects:
                 value = adapters.covering_surface(value, report.objects["structure"])
-            model, line = _show_map(session, value, name, selected, "levels" in report.data)
+            model, line = _show_map(session, value, title, selected, "levels" in report.data)
+            model.display = title == name  # of a series, the first one
             if options.get("surface") and selected is not None:
                 model.display = False  # its isosurfaces would hide the coloured surface
                 lines.append(f"{line}; the map is hidden (show #{model.id_string})")
