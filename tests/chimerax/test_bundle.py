@@ -14,7 +14,9 @@ import pytest
 
 import vmdpotential
 from vmdpotential import registry
-from vmdpotential.frontend.adapters import viewer_commands
+from vmdpotential.frontend.adapters import offered_parameters, viewer_commands
+from vmdpotential.frontend.declarations import in_front
+from vmdpotential.frontend.display import surface_options
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "plugins" / "chimerax"
@@ -66,22 +68,36 @@ def test_usage_lists_every_option_with_unit_and_default(session, name):
     assert ("[force _" in text) == (name in ("slice", "view"))
 
 
-def test_help_page_describes_every_command(session):
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_page_that_begins_with_the_essentials(session, name):
+    """What it makes, an example and its important keywords; agents read the beginning only."""
     from chimerax.core.commands import cli
     from chimerax.core.toolshed import get_help_directories
 
-    pages = [Path(folder, "user/commands/potential.html") for folder in get_help_directories()]
+    assert f"user/commands/potential_{name}.html" in cli.html_usage(session, f"potential {name}")
+    pages = [Path(folder, f"user/commands/potential_{name}.html") for folder in get_help_directories()]
     (page,) = [page for page in pages if page.exists()]
+    text = page.read_text(encoding="utf-8")
+    command = registry.get("command", name)
+    shown = re.findall(r"<dt><b>(\w+)</b>", text[:2000])
+    assert "<pre>" in text[:2000]
+    offered = [parameter for parameter in offered_parameters(command) if not parameter.required]
+    important = [parameter for parameter in offered if in_front(command, parameter)]
+    assert len(shown) >= min(3, len(important))
+    every = re.findall(r"<dt><b>(\w+)</b>", text)
+    assert {word.lower() for word in every} == {
+        parameter.name.replace("_", "") for parameter in (*offered, *surface_options(command))}
+
+
+def test_the_overview_has_every_command():
     anchors = set()
 
     class Anchors(HTMLParser):
         def handle_starttag(self, tag, attrs):
             anchors.update(value for key, value in attrs if key == "id")
 
-    Anchors().feed(page.read_text(encoding="utf-8"))
-    for name in COMMANDS:
-        assert f"user/commands/potential.html#{name}" in cli.html_usage(session, f"potential {name}")
-        assert name in anchors
+    Anchors().feed((BUNDLE / "src/docs/user/commands/potential.html").read_text(encoding="utf-8"))
+    assert {*COMMANDS} <= anchors
 
 
 def test_examples_of_the_help_are_understood(session, ions, do, tmp_path, monkeypatch):
@@ -95,7 +111,7 @@ def test_examples_of_the_help_are_understood(session, ions, do, tmp_path, monkey
         (tmp_path / name).touch()
     page = (BUNDLE / "src/docs/user/commands/potential.html").read_text(encoding="utf-8")
     lines = [line for text in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL) for line in text.splitlines()]
-    assert {line.split()[1] for line in lines} >= {*COMMANDS} - {"forces"}
+    assert {line.split()[1] for line in lines} == {*COMMANDS}
     for line in lines:
         Command(session).run(line, log_only=True)
 

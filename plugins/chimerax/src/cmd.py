@@ -172,6 +172,7 @@ def description(command: Command) -> CmdDesc:
                                                                 *surface_options(command))
                for alias in parameter.option.aliases if not parameter.required]
     # further specifications are after keywords, as they would be read as part of the first one otherwise
+    page = Path(__file__).parent / "docs" / "user" / "commands" / f"potential_{command.name}.html"
     needed = [parameter for parameter in command.parameters if parameter.required]
     first = next((parameter for parameter in needed if object_role(parameter)), None)
     named = [p.name for p in needed if p.option.selection or (object_role(p) == "map" and p is not first)]
@@ -179,7 +180,8 @@ def description(command: Command) -> CmdDesc:
     return CmdDesc(
         required=[(name, kind) for name, kind, required in offered if required and name not in optional],
         optional=[(name, kind) for name, kind, _ in offered if name in optional], required_arguments=named,
-        keyword=[*keyword, *aliases], hidden=[alias for alias, _ in aliases], synopsis=command.summary)
+        keyword=[*keyword, *aliases], hidden=[alias for alias, _ in aliases], synopsis=command.summary,
+        url=f"help:user/commands/{page.name}" if page.exists() else None)
 
 
 def adapt(command: Command) -> Any:
