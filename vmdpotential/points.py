@@ -24,7 +24,7 @@ from vmdpotential.maps.options import (
     named_method,
 )
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.maps.solution import solution_of
+from vmdpotential.maps.solution import solution_of, with_membrane
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import change_options, takes_fields
@@ -120,6 +120,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     places, shape = as_points(points)
     cell = choose_cell(structure, "auto" if (solver := chosen.solver) is None else solver.name, chosen.boundary)
     structure, sources, _ = in_continuum(structure, chosen.atoms, medium)
+    medium = with_membrane(medium, structure, sources)
     charges = structure.known_charges
     positions, charges = structure.positions[sources], charges[sources]
     if not len(places):

@@ -210,7 +210,8 @@ class PoissonBoltzmann(ContinuumSolver):
         *ContinuumSolver.quantities,
         Quantity("gaussian", "", 0.0, 0.0, 2.0, "width of each atom's Gaussian density over its radius, such as 0.93, "
                  "for a smooth permittivity; 0: a sharp surface"),
-        Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none"),
+        Quantity("membrane", "A", 0.0, 0.0, 1000.0, "thickness of a slab across z in the place of the water; 0: none; "
+                 "auto: between the file's marks of a membrane, or its lipids", automatic=True),
         Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
         Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
     )

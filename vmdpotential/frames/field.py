@@ -39,7 +39,7 @@ from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.maps.solution import solution_of
+from vmdpotential.maps.solution import solution_of, with_membrane
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import MoleculeTrees
@@ -427,6 +427,7 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
 
     solver, solvent = asked.solver, None
     if solver is not None:
+        medium = with_membrane(medium, structure, solute)
         solvent = _solvent(structure, solute, asked.radii, medium)
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")

@@ -8,6 +8,7 @@ on parameters of the pair (kcal/mol), for pairs alone (:mod:`vmdpotential.intera
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from vmdpotential.splitting.long_range import LongRange
 
 
+#: The value of a quantity that is found from the structure: the word ``auto``.
+AUTO = math.nan
+
+
 @dataclass(frozen=True)
 class Quantity:
     """One parameter of an interaction: name, unit, default, limits and meaning.
@@ -42,6 +47,8 @@ class Quantity:
         Default value and limits.
     description : str
         Text for help and reports.
+    automatic : bool
+        Whether the value may be :data:`AUTO`, for which it is found.
 
     Examples
     --------
@@ -55,12 +62,18 @@ class Quantity:
     low: float
     high: float
     description: str
+    automatic: bool = False
 
     @property
     def length_power(self) -> int:
         """Power of length in the unit, such as 1 for A and -2 for 1/A^2."""
         unit, sign = (self.unit[2:], -1) if self.unit.startswith("1/") else (self.unit, 1)
         return sign * int(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
+
+
+def is_automatic(value: object) -> bool:
+    """Return whether a value is :data:`AUTO`, or the word for it."""
+    return value == "auto" or (isinstance(value, float) and math.isnan(value))
 
 
 def complete_parameters(quantities: Sequence[Quantity], values: Mapping[str, float], owner: str) -> dict[str, float]:
@@ -78,6 +91,9 @@ def complete_parameters(quantities: Sequence[Quantity], values: Mapping[str, flo
     result: dict[str, float] = {}
     for quantity in quantities:
         given = values.get(quantity.name, quantity.default)
+        if quantity.automatic and is_automatic(given):
+            result[quantity.name] = AUTO
+            continue
         if not isinstance(given, Real):
             raise UsageError(quantity.name, f"a number is needed, not {type(given).__name__}", value=str(given))
         value = float(given)

@@ -27,7 +27,7 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.solute import in_continuum
-from vmdpotential.maps.solution import solution_of
+from vmdpotential.maps.solution import solution_of, with_membrane
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, is_solvated, select
@@ -333,7 +333,7 @@ def plan_binding(structure: Structure, a: Mask, b: Mask, options: BindingOptions
         born = GeneralizedBorn.of(atoms, model, parameters, dielectric, temperature, engine)
         return BornBinding(structure, chosen, first, surface, born.inside, engine, together, model, born)
     given: dict[str, Any] = {**(parameters or {}), "dielectric": dielectric}
-    medium = Medium.continuum(method="pb", temperature=temperature, **given)
+    medium = with_membrane(Medium.continuum(method="pb", temperature=temperature, **given), structure, chosen)
     solution = solution_of(atoms, np.ones(len(atoms), bool), options.radii, medium, "kT/e")
     request = Request(Lattice.around(atoms.positions, spacing, PADDING), None, COULOMB.bind(),
                       ChargeStatistics.of(atoms.positions, atoms.known_charges))

@@ -25,7 +25,7 @@ from vmdpotential.maps.medium import Medium, stated_medium
 from vmdpotential.maps.options import DEFAULT_TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import describe_atoms, in_continuum
-from vmdpotential.maps.solution import solution_of
+from vmdpotential.maps.solution import solution_of, with_membrane
 from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
@@ -189,6 +189,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     solver = options.solver
     if solver is not None:
         check_algorithm(options)
+        medium = with_membrane(medium, structure, chosen)
         solution = solution_of(structure, chosen, options.radii, medium, options.unit)
         method, request = solver, in_solution(request, solution)
         plan, result = solver.solve(request, positions, charges, backend)

@@ -196,6 +196,8 @@ class Structure:
         selections by index refer to the original structure.
     listed_bonds : ListedBonds or None
         Bonds of the CONECT records of a PDB file, which are written again.
+    planes : (float, float) or None
+        Heights, A, of the two planes of a membrane across z that the file marked by atoms which are left out.
 
     Raises
     ------
@@ -237,6 +239,7 @@ class Structure:
     velocities: Floats | None = None
     origins: Integers | None = None
     listed_bonds: ListedBonds | None = None
+    planes: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__

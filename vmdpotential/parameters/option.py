@@ -253,6 +253,8 @@ def parse_items(text: str, mark: str, form: str) -> dict[str, str]:
 def parse_numbers(text: str) -> dict[str, float]:
     """Return ``{"debye_length": 8.0}`` for ``debye_length=8``; several are separated by commas.
 
+    The word ``auto`` is returned as not a number.
+
     Raises
     ------
     ValueError
@@ -264,9 +266,11 @@ def parse_numbers(text: str) -> dict[str, float]:
         if name in result:
             raise ValueError(f"{name} occurs twice")
         try:
-            result[name] = float(value)
+            result[name] = math.nan if value == "auto" else float(value)
         except ValueError:
             raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
+        if math.isnan(result[name]) and value != "auto":
+            raise ValueError(f"{name} is not a number")
     return result
 
 

@@ -19,6 +19,7 @@ from vmdpotential.errors import InputError, TaskError, UsageError, listed_words
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.membranes import marked_planes
 from vmdpotential.molecule.names import DUMMY_RESIDUES, ION_RESIDUES, WATER_RESIDUES, in_table, unique_names
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Floats, Integers, Structure
@@ -160,6 +161,7 @@ def prepare_structure(
     assert whole.origins is not None
     whole = replace(
         whole, positions=_as_split(whole, structure, split), radii=values_of_radii, origins=order[whole.origins],
+        planes=marked_planes(structure.positions[dummy]),
         charge_source="templates and Gasteiger's method" if report.approximate else f"{report.source} templates")
     rows = _rows(whole, draft, assembly, result, approximated,
                  {entry.residue.upper(): entry.source for entry in user_charges} | {"": report.source})
