@@ -208,14 +208,17 @@ class Problem:
         distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
         self.within = region.inside_nodes(distances, engine)
         water, self._outside, between = self._around()
+        pores = None if c.membrane is None or c.membrane.pores is None else c.membrane.pores.at_nodes(lattice)
+        self._pores = None if pores is None or not pores.any() else engine.array(pores)
         self.k2 = engine.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
-            factors = water * (c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-            region.scale_shares(self.k2, self.within, factors.astype(np.float32), engine)
+            full = float(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
+            region.scale_shares(self.k2, self.within, (full * water).astype(np.float32), engine, self._pores, full)
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self._distances = distances
         if not c.gaussian:
-            self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine)
+            self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
+                                             c.outside)
         self._solver: MultigridSolver | None = None
         self.charge(c.charges)
 
@@ -289,7 +292,7 @@ class Problem:
         if self._corrected:
             return
         add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self.unknown,
-                        self.sources, self.engine)
+                        self.sources, self.engine, self._pores)
         self._corrected = True
         if not self._lasting:
             self._distances = None

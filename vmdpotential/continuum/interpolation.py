@@ -50,7 +50,8 @@ class SolutionInterpolant:
         if membrane is not None:
             z = lattice.origin[2] + lattice.spacing[2] * np.arange(lattice.shape[2])
             levels = np.flatnonzero((z > membrane.low) & (z < membrane.high))
-            self._sides[:, :, levels] = np.where(within[:, :, levels], 1, 2)
+            wet = np.zeros(lattice.shape, bool) if membrane.pores is None else membrane.pores.at_nodes(lattice)
+            self._sides[:, :, levels] = np.where(within[:, :, levels], 1, np.where(wet[:, :, levels], 0, 2))
 
     def holds(self, points: Floats) -> NDArray[np.bool_]:
         """Return which points (P, 3), A, are within the lattice."""
@@ -100,7 +101,8 @@ class SolutionInterpolant:
         sides = inside.astype(np.int8)
         membrane = self._problem.continuum.membrane
         if membrane is not None:
-            sides[(sides == 0) & (points[:, 2] > membrane.low) & (points[:, 2] < membrane.high)] = 2
+            wet = np.zeros(len(points), bool) if membrane.pores is None else membrane.pores.at(points)
+            sides[(sides == 0) & ~wet & (points[:, 2] > membrane.low) & (points[:, 2] < membrane.high)] = 2
         values, gradients = np.empty(len(points)), np.empty((len(points), 3))
         for start in range(0, len(points), TOGETHER):
             rows = slice(start, start + TOGETHER)

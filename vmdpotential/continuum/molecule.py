@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.continuum.pores import Pores
 from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice
 
@@ -23,11 +24,12 @@ NodeSum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Membrane:
-    """A slab across z from `low` to `high`, A, of a permittivity, without ions."""
+    """A slab across z from `low` to `high`, A, of a permittivity, without ions, except for the water of pores."""
 
     low: float
     high: float
     permittivity: float
+    pores: Pores | None = None
 
     def share(self, low: Floats, high: Floats) -> Floats:
         """Return the fraction of each range of z that is in the slab."""

@@ -214,6 +214,8 @@ class PoissonBoltzmann(ContinuumSolver):
                  "auto: between the file's marks of a membrane, or its lipids", automatic=True),
         Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
         Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
+        Quantity("pores", "A", 1.4, 0.0, 10.0, "radius of a water that gets through a pore, which is then filled with "
+                 "the solution; 0: pores are filled with the slab"),
     )
 
     def estimate(self, request: SolverRequest, engine: Engine) -> Estimate | Refusal:

@@ -732,6 +732,33 @@ RANGE_KERNEL(compute_conductances, Conductances, first, last)
 }
 #endif
 
+struct OpenedEdges {
+    const float *distances;     // (shape) to the surface, negative inside
+    const bool *pores;          // (shape) which nodes are in pores, if they are not inside
+    float *x, *y, *z;           // (shape) conductances of the edges from each node
+    index_t shape[3];
+    double weights[3], inside, water;
+};
+
+// Set the conductances of edges between nodes in pores, or in a pore and inside, to those in water.
+NODE_KERNEL(open_edges, OpenedEdges, shape, i, j, k)
+{
+    const index_t nz = args.shape[2], at = (i * args.shape[1] + j) * nz + k;
+    const index_t steps[3] = {args.shape[1] * nz, nz, 1};
+    const bool exists[3] = {i + 1 < args.shape[0], j + 1 < args.shape[1], k + 1 < nz};
+    float *const edges[3] = {args.x + at, args.y + at, args.z + at};
+    const float here = args.distances[at];
+    for (int d = 0; d < 3; d++) {
+        if (!exists[d])
+            continue;
+        const float there = args.distances[at + steps[d]];
+        const bool wet = here >= 0 && args.pores[at], other = there >= 0 && args.pores[at + steps[d]];
+        if ((wet || here < 0) && (other || there < 0) && (wet || other))
+            *edges[d] = (float)(args.weights[d] * edge_permittivity(here, there, args.inside, args.water, args.water,
+                                                                    args.water));
+    }
+}
+
 struct Sides {
     const float *distances;
     bool *within;        // (nodes,) whether nodes are inside
@@ -742,13 +769,16 @@ KERNEL(find_sides, Sides, at) { args.within[at] = args.distances[at] < 0; }
 struct IonShares {
     float *shares;          // (shape) fractions of cells that ions can reach
     const bool *within;
+    const bool *pores;      // (shape) which nodes are in pores; may be null
     const float *factors;   // (nz,) at each height
     index_t shape[3];
+    float water;            // factor in pores
 };
 
-// Multiply a fraction by the factor of its height, and by 0 inside.
+// Multiply a fraction by the factor of its height or of pores, and by 0 inside.
 NODE_KERNEL(scale_shares, IonShares, shape, i, j, k)
 {
     const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
-    args.shares[at] = args.within[at] ? 0 : args.shares[at] * args.factors[k];
+    const float factor = args.pores && args.pores[at] ? args.water : args.factors[k];
+    args.shares[at] = args.within[at] ? 0 : args.shares[at] * factor;
 }

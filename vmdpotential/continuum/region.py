@@ -244,7 +244,7 @@ class Surface:
 
 
 def conductances(distances: Any, inside: float, outside: Floats, between: Floats, lattice: Lattice,
-                 engine: Engine) -> tuple[Any, Any, Any]:
+                 engine: Engine, pores: Any = None, water: float = 0.0) -> tuple[Any, Any, Any]:
     """Return the conductances of the edges from each node along x, y and z, over the mean spacing, on an engine.
 
     Parameters
@@ -259,12 +259,19 @@ def conductances(distances: Any, inside: float, outside: Floats, between: Floats
         That of the edges along z between these heights.
     lattice : Lattice
     engine : Engine
+    pores : (nx, ny, nz) bool, an array of the engine, optional
+        Nodes around the molecule that have the permittivity `water`.
+    water : float
     """
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     x, y, z = (engine.empty(lattice.shape, np.float32) for _ in range(3))
     engine.launch(KERNELS["compute_conductances"], (lattice.shape[0], lattice.size), "surface",
                   planes_at_once(lattice.shape[0]), distances=distances, outside=outside, between=between, x=x, y=y,
                   z=z, shape=lattice.shape, weights=weights, inside=inside)
+    if pores is not None:
+        engine.launch(KERNELS["open_edges"], (lattice.shape[0], lattice.size), "surface",
+                      planes_at_once(lattice.shape[0]), distances=distances, pores=pores, x=x, y=y, z=z,
+                      shape=lattice.shape, weights=weights, inside=inside, water=water)
     return x, y, z
 
 
@@ -276,10 +283,14 @@ def inside_nodes(distances: Any, engine: Engine) -> Any:
     return within
 
 
-def scale_shares(shares: Any, within: Any, factors: Values, engine: Engine) -> None:
-    """Multiply the shares (nx, ny, nz) of cells that ions can reach by factors (nz,), and by 0 inside."""
+def scale_shares(shares: Any, within: Any, factors: Values, engine: Engine, pores: Any, water: float) -> None:
+    """Multiply the shares (nx, ny, nz) of cells that ions can reach by factors (nz,), and by 0 inside.
+
+    By the factor `water` where `pores` (nx, ny, nz) are, unless that is None.
+    """
     engine.launch(KERNELS["scale_shares"], (shares.shape[0], math.prod(shares.shape)), "surface",
-                  planes_at_once(shares.shape[0]), shares=shares, within=within, factors=factors, shape=shares.shape)
+                  planes_at_once(shares.shape[0]), shares=shares, within=within, factors=factors, shape=shares.shape, pores=pores,
+                  water=water)
 
 
 def planes_at_once(planes: int) -> int:

@@ -34,6 +34,7 @@ from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.ions import ionic_strength_of, ions_of
 from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
 from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, NodeSum
+from vmdpotential.continuum.pores import find_pores
 from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import Engine, PotentialSum, get_engine
@@ -512,12 +513,15 @@ def continuum_of_request(solution: SolventRequest, positions: Floats, charges: F
         raise InputError(f"{bare} charged atoms have no radius, which a smooth permittivity needs",
                          "choose other {radii}, or leave out gaussian")
     half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
+    pores = None
+    if half and values.get("pores", 0.0):
+        pores = find_pores(positions, solution.radii, values["pores"], centre - half, centre + half)
     full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
     full[:, 1] /= max(1e-30, full[:, 1].sum())
     return Continuum(positions, charges, solution.radii, coulomb_constant("kT/e", solution.temperature),
                      values["inside"], solution.dielectric, values["probe"], values["ion_radius"],
                      1 / debye_length(ionic_strength_of(ions), solution.temperature, solution.dielectric), full,
-                     Membrane(centre - half, centre + half, values["membrane_inside"]) if half else None,
+                     Membrane(centre - half, centre + half, values["membrane_inside"], pores) if half else None,
                      values.get("gaussian", 0.0))
 
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MOST_POLAR = 4.0
 
 #: Parameters of a membrane.
-SLAB = ("membrane", "membrane_centre", "membrane_inside")
+SLAB = ("membrane", "membrane_centre", "membrane_inside", "pores")
 
 
 @dataclass(frozen=True, eq=False)

@@ -289,10 +289,11 @@ struct Flows {
     const bool *within;             // (lattice)
     const float *distances;         // (lattice) to the surface
     const double *outside;          // (nz,) permittivity around the molecule at each height
+    const bool *pores;              // (lattice) nodes that have the permittivity `water`; may be null
     index_t *sums;                  // of the flows into each of the nodes; 0 at first
     index_t shape[3], strides[3], margin;
     double spacing[3], weights[3];  // A; conductances of an edge of the permittivity 1
-    double inside, units;           // units of the sums in 1 kT/e
+    double inside, water, units;    // units of the sums in 1 kT/e
 };
 
 DEVICE void exchange(double &a, double &b, index_t &x, index_t &y)
@@ -399,7 +400,9 @@ KERNEL(add_flows, Flows, n)
         const int a = find_owner(args, p, here) - 1, b = find_owner(args, q, there) - 1;
         if (a < 0 || b < 0)
             continue;
-        const double around = axis < 2 ? args.outside[k] : 0.5 * (args.outside[k] + args.outside[k + 1]);
+        // an edge with an outer node in a pore is in one as a whole
+        const bool wet = args.pores && ((args.pores[p] && !args.within[p]) || (args.pores[q] && !args.within[q]));
+        const double around = wet ? args.water : axis < 2 ? args.outside[k] : 0.5 * (args.outside[k] + args.outside[k + 1]);
         if (a != b && lacks != 0) {
             const int owners[2] = {a, b};
             double gradient[3] = {};
@@ -425,7 +428,7 @@ KERNEL(add_flows, Flows, n)
             add_gradient(args.coefficients + row * (TERMS - 1), shift[0], shift[1], shift[2], gradient);
             const double across = gradient[0] * normal[0] + gradient[1] * normal[1] + gradient[2] * normal[2];
             const double along = gradient[axis] - across * normal[axis];
-            const double own = args.outside[end == q && axis == 2 ? k + 1 : k];
+            const double own = wet ? args.water : args.outside[end == q && axis == 2 ? k + 1 : k];
             const double conductance = args.weights[axis] * args.inside * own
                 / ((1 - share) * own + share * args.inside);
             add_flow(args, inner, end, conductance * (1 - args.inside / around) * shift[axis] * along);

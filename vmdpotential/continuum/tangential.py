@@ -56,7 +56,7 @@ UNITS = 2.0**32
 
 
 def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any, outside: Floats, unknown: Any,
-                    sources: Any, engine: Engine) -> None:
+                    sources: Any, engine: Engine, pores: Any = None) -> None:
     """Add to the sources of nodes what flows into them along the surface in a solution; all arrays are the engine's.
 
     Parameters
@@ -74,6 +74,8 @@ def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any,
     sources : (nx, ny, nz) float32, kT/e
         Changed in place.
     engine : Engine
+    pores : (nx, ny, nz) bool, optional
+        Nodes around the molecule that are in the water of a pore.
     """
     nx, ny, nz = lattice.shape
     strides, unit = (ny * nz, nz, 1), float(lattice.spacing.mean())
@@ -98,7 +100,7 @@ def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any,
                       stiffness=STIFFNESS, unit=unit, few=FEW, enough=ENOUGH)
         engine.launch(KERNELS["add_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, fitted=fitted, rows=rows,
                       owners=owners, coefficients=coefficients, within=within, distances=distances, outside=outside,
-                      sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN, spacing=lattice.spacing,
+                      pores=pores, water=c.outside, sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN, spacing=lattice.spacing,
                       weights=np.prod(lattice.spacing) / lattice.spacing**2 / unit, inside=c.inside, units=UNITS)
         engine.launch(KERNELS["add_owned_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, sums=sums,
                       sources=sources, units=UNITS)
