@@ -488,12 +488,14 @@ class Problem:
         result: Floats = self.engine.to_host(sums).sum(0)
         return result
 
-    def reaction(self, unknown: Any = None) -> Floats:
+    def reaction(self, unknown: Any = None, rows: NDArray[np.int64] | None = None) -> Floats:
         """Return the reaction potential (N,) at the charges, kT/e, interpolated trilinearly.
 
-        All are 0 if some charges are outside of the lattice; `unknown` replaces the present solution.
+        All are 0 if some charges are outside of the lattice; `unknown` replaces the present solution, and `rows` are
+        the atoms instead of all, for a sharp surface.
         """
         positions, unknown = self.continuum.positions, self.unknown if unknown is None else unknown
+        positions = positions if rows is None else positions[rows]
         if not ((positions >= self.lattice.origin) & (positions <= self.lattice.last)).all():
             return np.zeros(len(positions))
         origin, spacing = self.lattice.origin, self.lattice.spacing

@@ -391,10 +391,15 @@ class TwoLattices:
         return replace(errors, field=results[0], field_away=results[1])
 
     @_beside
+    def coarse_reaction(self) -> Floats:
+        """Return the reaction potentials (N,), kT/e, of the coarse lattice alone."""
+        return self.far.reaction(self._coarse)
+
+    @_beside
     def reaction_errors(self) -> ReactionErrors:
         """Return the errors of the reaction potentials."""
         return ReactionErrors(self.continuum, self.fine.lattice, self.ratio,
-                              self.far.reaction(self._coarse) - self.reaction)
+                              self.coarse_reaction() - self.reaction)
 
     def _factor(self, full: float) -> float:
         """The error of potentials relative to the difference of both lattices.
