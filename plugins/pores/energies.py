@@ -85,7 +85,7 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
         solved = TwoLattices(both, lattice, engine, total, lasting=charged)
         own = _Reaction(solved)
         half = 0.5 * ion.charge
-        desolvation = half * (own.values[-1] - bulk.values[-1])
+        desolvation = half * float(own.values[-1] - bulk.values[-1])
         signed = np.zeros(len(both.charges))
         signed[-1] = half * (own.errors[-1] - bulk.errors[-1])
         interaction = 0.0
@@ -105,7 +105,7 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
 
 
 class _Reaction:
-    """Reaction potentials at all atoms, kT/e, and their errors with signs: of the fine lattice, beyond it the coarse."""
+    """Reaction potentials at all atoms, kT/e, and their errors with signs; of the coarse lattice beyond the fine."""
 
     def __init__(self, solved: TwoLattices) -> None:
         c, fine = solved.continuum, solved.fine.lattice

@@ -35,7 +35,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
-            "plugins.orbitals", "plugins.patches", "plugins.probes", "plugins.titration")
+            "plugins.orbitals", "plugins.patches", "plugins.pores", "plugins.probes", "plugins.titration")
 MODULES = ("continuum.solver", "engines", "engines.result", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",

@@ -27,7 +27,7 @@ EXAMPLES = [line for name in COMMANDS for line in registry.get("command", name).
 PARSED = ("mcp ", "install", "live", "completion", "verify", "benchmark", "devices --clear-cache")
 
 #: Those that take more than half a second.
-SLOW = ("average", "field", "energy", "probe", "batch", "surface", "view",
+SLOW = ("average", "field", "energy", "probe", "batch", "surface", "view", "born",
         "prepare", "complementarity", "patches", "slice", "orbital", "map protein", "compare", "ionize", "titrate")
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.pores import Pores
+from vmdpotential.continuum.pores import PoreRegion
 from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice
 
@@ -29,7 +29,7 @@ class Membrane:
     low: float
     high: float
     permittivity: float
-    pores: Pores | None = None
+    pores: PoreRegion | None = None
 
     def share(self, low: Floats, high: Floats) -> Floats:
         """Return the fraction of each range of z that is in the slab."""

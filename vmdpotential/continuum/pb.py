@@ -7,6 +7,7 @@ sum.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.equation import KnownSolution, enclosing_lattice
+from vmdpotential.continuum.molecule import Membrane
+from vmdpotential.continuum.pores import describe_pores
 from vmdpotential.continuum.solution import (
     FREE_COARSE_NODES,
     NodePotential,
@@ -34,6 +37,8 @@ from vmdpotential.sums import ChargeStatistics, Estimate, Plan, Refusal, result_
 from vmdpotential.sums.accuracy import Errors
 from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.units import coulomb_constant
+
+log = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
 
@@ -67,11 +72,14 @@ class ContinuumResult(HostResult):
     ions : (float, float), kT
         The energy of the ions beyond those of the charges in their reaction potentials, and its error; 0 for the linear
         equation.
+    membrane : Membrane or None
+        With its pores.
     """
 
     def __init__(self, maps: NDArray[np.float32], errors: Errors, charges: Floats, reaction: Floats,
-                 reaction_errors: ReactionErrors, ions: tuple[float, float]) -> None:
+                 reaction_errors: ReactionErrors, ions: tuple[float, float], membrane: Membrane | None) -> None:
         super().__init__(maps, errors=errors)
+        self.membrane = membrane
         self.charges, self.reaction, self._reaction_errors = charges, reaction, reaction_errors
         self._ions = ions
 
@@ -117,7 +125,10 @@ class PbPlan(_PbPlan):
             When the solution does not converge.
         """
         self.refuse_parts(target)
-        return self.follow(positions, charges, None)[0]
+        result = self.follow(positions, charges, None)[0]
+        if result.membrane is not None:
+            log.warning("%s", describe_pores(result.membrane.pores))
+        return result
 
     def follow(self, positions: ArrayLike, charges: ArrayLike,
                before: tuple[KnownSolution, KnownSolution] | None) -> tuple[ContinuumResult,
@@ -133,7 +144,8 @@ class PbPlan(_PbPlan):
             values = np.concatenate([values, np.float32(unit) * solved.field()])
             errors = solved.with_field(errors)
         return ContinuumResult(values, errors, continuum.charges, solved.reaction,
-                               solved.reaction_errors(), (solved.of_ions, solved.ion_error)), solved.known
+                               solved.reaction_errors(), (solved.of_ions, solved.ion_error),
+                               continuum.membrane), solved.known
 
     def in_order(self) -> Frames:
         """Return a callable for consecutive frames, which starts each from the solution of the last."""

@@ -34,7 +34,7 @@ WIDEST = 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class Pores:
+class PoreRegion:
     """The water in a slab that is connected with both of its sides.
 
     Parameters
@@ -90,7 +90,7 @@ class Pores:
         return result
 
 
-def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high: float) -> Pores | None:
+def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high: float) -> PoreRegion | None:
     """Return the pores of a molecule through a slab; None if there are none.
 
     Parameters
@@ -147,9 +147,9 @@ def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high:
     wet = np.zeros(lattice.shape, np.bool_)
     wet[:, :, levels] = water & ~lipid
     room, nodes = np.full(pore.shape, -1.0), np.argwhere(pore)
-    room[pore] = _distances(lattice.points(nodes + [0, 0, first]), positions[solid], radii[solid])
-    return Pores(lattice, wet, low, high, float(filled.sum()) * spacing**3, _narrowest(room, probe, below, above),
-                 len(through))
+    room[pore] = _distances(lattice.points(nodes + np.array([0, 0, first])), positions[solid], radii[solid])
+    return PoreRegion(lattice, wet, low, high, float(filled.sum()) * spacing**3,
+                      _narrowest(room, probe, below, above), len(through))
 
 
 def _distances(points: Floats, positions: Floats, radii: Floats) -> Floats:
@@ -183,3 +183,12 @@ def _narrowest(room: Floats, probe: float, below: Mask, above: Mask) -> float:
         common = np.intersect1d(parts[:, :, 0][below], parts[:, :, -1][above])
         low, high = (radius, high) if (common > 0).any() else (low, radius)
     return low
+
+
+def describe_pores(pores: PoreRegion | None) -> str:
+    """Return what was found of pores through a membrane."""
+    if pores is None:
+        return "no pore connects both sides of the membrane"
+    word = "pore connects" if pores.count == 1 else "pores connect"
+    return (f"{pores.count} {word} both sides of the membrane: {pores.volume:.0f} A^3 of water, narrowest radius "
+            f"{pores.radius:.2f} A")

@@ -289,8 +289,8 @@ def scale_shares(shares: Any, within: Any, factors: Values, engine: Engine, pore
     By the factor `water` where `pores` (nx, ny, nz) are, unless that is None.
     """
     engine.launch(KERNELS["scale_shares"], (shares.shape[0], math.prod(shares.shape)), "surface",
-                  planes_at_once(shares.shape[0]), shares=shares, within=within, factors=factors, shape=shares.shape, pores=pores,
-                  water=water)
+                  planes_at_once(shares.shape[0]), shares=shares, within=within, factors=factors, pores=pores,
+                  water=water, shape=shares.shape)
 
 
 def planes_at_once(planes: int) -> int:

@@ -100,7 +100,8 @@ def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any,
                       stiffness=STIFFNESS, unit=unit, few=FEW, enough=ENOUGH)
         engine.launch(KERNELS["add_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, fitted=fitted, rows=rows,
                       owners=owners, coefficients=coefficients, within=within, distances=distances, outside=outside,
-                      pores=pores, water=c.outside, sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN, spacing=lattice.spacing,
+                      pores=pores, water=c.outside, sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN,
+                      spacing=lattice.spacing,
                       weights=np.prod(lattice.spacing) / lattice.spacing**2 / unit, inside=c.inside, units=UNITS)
         engine.launch(KERNELS["add_owned_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, sums=sums,
                       sources=sources, units=UNITS)

@@ -1,0 +1,81 @@
+"""What `verify` checks of ions in membranes and pores."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vmdpotential.continuum.molecule import Continuum, Membrane
+from vmdpotential.continuum.pores import find_pores
+from vmdpotential.engines import Engine
+from vmdpotential.units import coulomb_constant
+
+from .energies import Ion, ion_energies
+
+Floats = NDArray[np.float64]
+
+#: Permittivities of the slab and of the solution, and the radius of atoms, A, of the closed forms.
+LOW, HIGH, ATOM = 2.0, 10.0, 1.7
+
+
+def images_in_slab(thickness: float, low: float, high: float) -> float:
+    """Return the reaction potential of a unit charge in the middle of a slab, 1/A, by its images.
+
+    A. Parsegian, Nature 221 (1969) 844.
+    """
+    ratio = (low - high) / (low + high)
+    return -2 * float(np.log1p(-ratio)) / (thickness * low)
+
+
+def potential_in_pore(radius: float, low: float, high: float) -> float:
+    """Return the reaction potential of a unit charge on the axis of an endless pore of the permittivity `high`, 1/A.
+
+    By cylindrical harmonics (W. R. Smythe, Static and Dynamic Electricity, McGraw-Hill 1950).
+    """
+    from scipy.special import i0e, i1e, k0e, k1e
+
+    ends = np.concatenate([[0.0], np.geomspace(1e-8, 12.0, 400)])
+    nodes, weights = np.polynomial.legendre.leggauss(6)
+    half = 0.5 * np.diff(ends)[:, None]
+    x = (ends[:-1, None] + half * (nodes + 1)).ravel()
+    values = (high - low) * k0e(x) * k1e(x) * np.exp(-2 * x) / (high * i1e(x) * k0e(x) + low * i0e(x) * k1e(x))
+    return float(2 / (np.pi * high * radius) * ((half * weights).ravel() @ values))
+
+
+def tube(radius: float, length: float, apart: float = 1.0) -> Floats:
+    """Return atoms (N, 3), A, of a wall of two layers around a pore along z, whose radius they leave free."""
+    rings = []
+    for layer in range(2):
+        around = radius + ATOM + layer * ATOM
+        count = int(np.ceil(2 * np.pi * around / apart))
+        for n, z in enumerate(np.arange(-length / 2, length / 2 + apart / 2, apart)):
+            angle = 2 * np.pi * (np.arange(count) + 0.5 * (n % 2)) / count
+            rings.append(np.stack([around * np.cos(angle), around * np.sin(angle), np.full(count, z)], 1))
+    return np.concatenate(rings)
+
+
+def in_membrane(positions: Floats, radii: Floats, thickness: float, pores: bool = True) -> Continuum:
+    """Return atoms without charges in a slab without salt around z = 0, with its pores."""
+    half = 0.5 * thickness
+    region = find_pores(positions, radii, 1.4, -half, half) if pores else None
+    return Continuum(positions, np.zeros(len(radii)), radii, coulomb_constant("kT/e"), LOW, HIGH, 1.4, 2.0, 0.0,
+                     np.zeros((0, 2)), Membrane(-half, half, LOW, region))
+
+
+def check_pores(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
+    """Return errors of an ion in the middle of a slab, and on the axis of a pore, against closed forms."""
+    rng = np.random.default_rng(seed)
+    constant, thickness, radius, ion = coulomb_constant("kT/e"), 30.0, 6.0, Ion(1.0, 2.0)
+    nothing = in_membrane(np.array([[30.0, 0.0, 0.0]]), np.zeros(1), thickness)
+    found = float(next(ion_energies(nothing, np.zeros((1, 3)), ion, 0.5, engine)).total)
+    born = (1 / LOW - 1 / HIGH) / ion.radius
+    exact = 0.5 * constant * (images_in_slab(thickness, LOW, HIGH) + born)
+    length, small = 60.0, Ion(1.0, 1.5)
+    shift = rng.uniform(-0.5, 0.5, 3)
+    wall = tube(radius, length + 6, 1.3)
+    pore = in_membrane(wall + shift * (1, 1, 0), np.full(len(wall), ATOM), length)
+    through = float(next(ion_energies(pore, shift[None], small, 1.0, engine)).total)
+    # far from the pore the ion is one in the slab
+    exactly = 0.5 * constant * (potential_in_pore(radius, LOW, HIGH) + images_in_slab(length, LOW, HIGH))
+    return [("pores, an ion in a slab, images", abs(found / exact - 1), 0.01),
+            ("pores, an ion on the axis of a pore, closed form", abs(through / exactly - 1), 0.03)]
