@@ -96,9 +96,9 @@ def born(
     engine: Engine = "auto",
     output: TableOutput = TableOutput(),
 ) -> BornProfile:
-    """Compute the free energy of an ion along a path, such as the axis of a pore, by the Poisson-Boltzmann equation.
+    """Compute the free energy of an ion along a path through a membrane, a pore or a molecule.
 
-    It is the energy of the molecule with the ion, less those of the molecule and of the ion in water: what the ion
+    By the Poisson-Boltzmann equation it is the energy of the molecule with the ion, less those of the molecule and of the ion in water: what the ion
     loses of the response of water (its desolvation), and its interaction with the molecule's charges. The structure is
     rigid. With ``--set membrane=auto`` the molecule is in the membrane that its file marks, or whose lipids it has.
 

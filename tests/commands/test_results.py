@@ -145,6 +145,7 @@ CASES = {
                      "--orientations", "2", "--places", "1"],
     "orbital": ["orbital", resources.files("iodata.test.data") / "water_sto3g_hf_g03.fchk", "--orbital", "homo", "-o",
                 "homo.cube", "--spacing", "0.5"],
+    "born": ["born", *PEPTIDE, "--atoms", "protein", "--spacing", "1.5", "--positions", "2"],
     "titrate": ["titrate", "small.pdb", "--ph", "7", "--curves", "curves.csv"],
     "prepare": ["prepare", "small.pdb", "-o", "small.pqr"],
     "surface": ["surface", FILES[0], "map.npz", "--topology", FILES[1], "--atoms", "protein", "--spacing", "0.8",
@@ -196,7 +197,7 @@ def folder(tmp_path_factory):
 #: Commands whose results have a figure.
 DRAWN = ("map", "energy-frames", "energy-in-solvent", "rdf", "field", "field-bonds", "profile", "profile-map",
          "average", "compare", "density", "probe", "probe-ligand", "orbital", "slice",
-         "complementarity", "patches", "titrate")
+         "complementarity", "patches", "titrate", "born")
 
 
 @pytest.mark.slow
