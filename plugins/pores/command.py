@@ -98,9 +98,10 @@ def born(
 ) -> BornProfile:
     """Compute the free energy of an ion along a path through a membrane, a pore or a molecule.
 
-    By the Poisson-Boltzmann equation it is the energy of the molecule with the ion, less those of the molecule and of the ion in water: what the ion
-    loses of the response of water (its desolvation), and its interaction with the molecule's charges. The structure is
-    rigid. With ``--set membrane=auto`` the molecule is in the membrane that its file marks, or whose lipids it has.
+    By the Poisson-Boltzmann equation it is the energy of the molecule with the ion, less those of the molecule and of
+    the ion in water: what the ion loses of the response of water (its desolvation), and its interaction with the
+    molecule's charges. The structure is rigid. With ``--set membrane=auto`` the molecule is in the membrane that its
+    file marks, or whose lipids it has.
 
     Raises
     ------
