@@ -18,6 +18,7 @@ from vmdpotential.commands.rdf import Distributions
 from vmdpotential.commands.surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
+from vmdpotential.ions.placement import Placement
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
@@ -27,6 +28,7 @@ from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.plugins.patches.command import PatchesOverFrames
 from vmdpotential.plugins.pores.command import BornProfile
 from vmdpotential.plugins.titration.command import TitrationResult
+from vmdpotential.plugins.web.command import ViewedPage
 from vmdpotential.results import Result
 
 def average(
@@ -604,3 +606,28 @@ def titrate(
     figure: str | Path | None = ...,
     force: bool = ...,
 ) -> TitrationResult: ...
+def view(
+    structure: Any,
+    maps: str | Path | Grid | Sequence[str | Path | Grid] = ...,
+    *,
+    topology: str | Path | None = ...,
+    medium: Literal['water', 'screened', 'explicit', 'vacuum', 'no'] | None = ...,
+    assembly: str = ...,
+    expand: Literal['no', 'cell'] = ...,
+    index: str | Path | None = ...,
+    prepare: Literal['auto', 'never'] = ...,
+    ph: float = ...,
+    ions: str | Path | Placement | None = ...,
+    atoms: Selection | Sequence[int] = ...,
+    level: float | None = ...,
+    cavities: bool = ...,
+    plane: str | Sequence[str] = ...,
+    title: str | None = ...,
+    margin: float = ...,
+    points: str | Path | Sequence[Sequence[float]] | NDArray[Any] = ...,
+    viewer_script: str | Path | None = ...,
+    output: str | Path | None = ...,
+    force: bool = ...,
+    isovalue: float | None = ...,
+    max_points: str | Path | Sequence[Sequence[float]] | NDArray[Any] = ...,
+) -> ViewedPage: ...

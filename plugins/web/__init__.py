@@ -21,4 +21,4 @@ def register() -> None:
     """Register the command ``view``; called through the entry point in setup.cfg."""
     from vmdpotential import registry
 
-    registry.register("command", "view", f"{__name__}.command:command")
+    registry.register("task", "view", f"{__name__}.command:command")

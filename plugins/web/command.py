@@ -20,11 +20,12 @@ from vmdpotential.ions import Placement
 from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIUM_HELP, MEDIUM_KINDS
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option
+from vmdpotential.parameters import Command, Option, check_output
 from vmdpotential.results import Result
 
 from .content import distances
 from .document import Document
+from .page import Page, view_page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +143,10 @@ def view(
     output, maps, medium = written.output, source.maps, source.medium
     if not maps and isinstance(source.structure, Path) and format_suffix(source.structure) in (".cube", ".cub"):
         maps = (source.structure,)  # which holds its atoms
-    if output is None and isinstance(source.structure, Path):
-        raise UsageError("output", "a file for the page is needed", "give one, such as page.html")
+    check_output(output, source.structure, "page", "page.html")
     from vmdpotential.io.maps import map_name, open_map
 
     from .mvs import view_scene
-    from .page import view_page
 
     written.check()  # before any work
     planes = [Plane.parse(text) for text in shown.plane]
@@ -199,6 +198,10 @@ class ViewedPage(Result):
             "prepared": self.prepared, "file": self.file, "warnings": self.warnings, "title": self.page.title,
             "bytes": self.page.size}
 
+    def _repr_html_(self) -> str | None:
+        """Return the page for notebooks; a scene of Mol* has none."""
+        return self.page._repr_html_() if isinstance(self.page, Page) else None
+
     def shown(self) -> dict[str, Any]:
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
         return super().shown() | {"page": self.page}
@@ -222,4 +225,9 @@ class ViewedPage(Result):
 command = Command.of(view, draws="page", examples=(
     "view protein.pdb potential.dx -o page.html",
     "view protein.pdb --medium water --atoms protein -o scene.mvsx",
-))
+), python="""\
+>>> structure = vp.prepare("data/1aki.pdb.gz").structure
+>>> scene = vp.view(structure, medium="no", output="protein.mvsx")
+>>> scene.page.summary["atoms"] > 1900
+True
+""")

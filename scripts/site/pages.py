@@ -115,7 +115,7 @@ TASKS = {
     "Viewers and the web page": Task(
         "Install the plugins of PyMOL, VMD and ChimeraX, follow what a viewer shows, make a page for a browser, and "
         "let an assistant run the commands.",
-        "install view live mcp", "", "live_map", guide="use: Which viewers are there?"),
+        "install view live mcp", "view", "live_map", guide="use: Which viewers are there?"),
     "Plugins and this machine": Task(
         "List hardware and plugins, test and time the program, and add methods, interactions or commands of your own.",
         "devices verify benchmark benchmark-pairs plugins completion",

@@ -281,7 +281,7 @@ def test_command_without_maps_shows_the_structure(files, npm, capsys):
 
 @pytest.mark.parametrize(("options", "code", "message"), [
     (["-o", "page.png"], 2, "written as .html"),
-    ([], 2, "--output: a file for the page is needed"),
+    ([], 2, "--output: a file is needed"),
     (["-o", "p.html", "--level", "0"], 2, "--level 0"),
     (["-o", "p.html", "--atoms", "//Z"], 2, "--atoms //Z: selects no atoms"),
     (["-o", "p.html", "--ions", "none.csv"], 2, "none.csv"),

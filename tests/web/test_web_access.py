@@ -1,6 +1,11 @@
 """The page for everybody: screen readers, small and dark screens, no 3D graphics, and texts that mean harm."""
 
+import sys
+from pathlib import Path
+
 import pytest
+
+AXE = Path(sys.prefix, "node_modules", "axe-core", "axe.min.js")
 
 
 def nodes(browser):
@@ -129,6 +134,22 @@ def test_page_fits_the_screen(browser, small, size):
         assert panel[0] >= view[0] + view[2]
         assert view[2] > 850
         assert browser.run("document.documentElement.scrollHeight") <= size[1]
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+def test_axe_finds_nothing(browser, small, size):
+    """The rules of axe-core, from its npm package, also for what is hidden at first."""
+    browser.open(small.path, size)
+    browser.run(f"{AXE.read_text('utf-8')};undefined")
+    browser.do("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+    browser.click("input[name=axis][value='0']")
+    browser.click("#ions tr:nth-child(2) button")
+    passed, violated = browser.run("""axe.run().then(({ passes, violations }) => [passes.length,
+        violations.map((rule) => [rule.id, rule.impact, ...rule.nodes.map((node) => node.html)])])""")
+    assert violated == []
+    assert passed > 30
+    browser.do("document.body.append(document.createElement('button'))")  # it sees what it is to see
+    assert "button-name" in browser.run("axe.run().then(({ violations }) => violations.map((rule) => rule.id))")
 
 
 def test_without_webgl_the_page_says_so_and_shows_the_rest(browser_without_webgl, protein):

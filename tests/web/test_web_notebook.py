@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+import vmdpotential as vp
+
 
 @pytest.fixture
 def shell():
@@ -14,10 +16,16 @@ def shell():
     InteractiveShell.clear_instance()
 
 
-def test_a_cell_shows_the_page_in_a_frame_that_works(shell, browser, small, tmp_path):
-    shell.user_ns["structure"], shell.user_ns["grid"] = small.structure, small.grid
-    done = shell.run_cell(
-        "from vmdpotential.plugins.web import view_page\nview_page(structure, grid, title='In a cell')")
+@pytest.mark.parametrize("cell", [
+    "from vmdpotential.plugins.web import view_page\nview_page(structure, grid, title='In a cell')",
+    "import vmdpotential as vp\nvp.view(path, map_file, prepare='never', title='In a cell')",
+])
+def test_a_cell_shows_the_page_in_a_frame_that_works(shell, browser, small, tmp_path, cell):
+    files = tmp_path / "small.cif", tmp_path / "map.npz"
+    vp.write_structure(small.structure, files[0])
+    vp.write_map(small.grid, files[1])
+    shell.user_ns |= {"structure": small.structure, "grid": small.grid, "path": files[0], "map_file": files[1]}
+    done = shell.run_cell(cell)
     done.raise_error()
     data, _ = shell.display_formatter.format(done.result)
     assert "iframe" in data["text/html"]
