@@ -14,6 +14,7 @@ from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.directions import ViewAxes, view_along
 from vmdpotential.figures.page import figure_style
+from vmdpotential.figures.relief import SurfaceRelief
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.surfaces import Surface
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Colour of the edges of a surface, and their widths in front of nothing and of other parts, points.
+EDGE, EDGE_WIDTHS = "#303030", (0.6, 0.35)
+
 #: Brightness of a face seen at right angles, and of one seen from its edge.
-LIGHT, SHADE = 1.0, 0.55
+LIGHT, SHADE = 1.0, 0.7
 
 #: Lengths (A) of the scale bar: the longest one not above half the panel's width is used, or the first.
 BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -93,8 +97,8 @@ class SurfacePanel:
 
 
 def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) -> Axes:
-    """Draw a surface coloured by its values into Axes."""
-    from matplotlib.collections import TriMesh
+    """Draw a surface coloured by its values into Axes; hollows are darker, and edges have lines."""
+    from matplotlib.collections import LineCollection, TriMesh
     from matplotlib.tri import Triangulation
 
     surface, towards = panel.surface, np.cross(panel.right, panel.up)
@@ -103,12 +107,17 @@ def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) 
     facing = np.flatnonzero(normals @ towards > 0)
     facing = facing[np.argsort(corners.mean(1)[facing] @ towards, kind="stable")]  # triangles in front are drawn last
     shaded = vertex_colours(panel.values, value_range)
-    light = np.clip(surface.normals @ towards, 0, 1)
-    shaded[:, :3] *= (SHADE + (LIGHT - SHADE) * light)[:, None]
+    axes = np.stack([panel.right, panel.up, towards], 1)
     middle = panel.limits.mean(0)
-    flat = Triangulation(surface.vertices @ panel.right - middle[0], surface.vertices @ panel.up - middle[1],
-                         surface.triangles[facing])
+    relief = SurfaceRelief(surface.vertices @ axes - [*middle, 0], surface.normals @ axes, surface.triangles)
+    light = np.clip(relief.normals[:, 2], 0, 1)
+    shaded[:, :3] *= ((SHADE + (LIGHT - SHADE) * light) * relief.light())[:, None]
+    flat = Triangulation(relief.places[:, 0], relief.places[:, 1], surface.triangles[facing])
     ax.add_collection(TriMesh(flat, facecolors=shaded, rasterized=True))
+    edges, outer = relief.edges()
+    widths = np.where(outer, *EDGE_WIDTHS)
+    ax.add_collection(LineCollection(list(edges), colors=EDGE, linewidths=widths, capstyle="round", rasterized=True,
+                                     clip_on=False), autolim=False)
     named = [patch for patch in panel.patches if patch.area >= MIN_NAMED and patch.normal @ towards > FACING]
     for patch in sorted(named, key=lambda patch: -patch.area)[:MAX_NAMED]:
         place = patch.centre @ panel.right - middle[0], patch.centre @ panel.up - middle[1]

@@ -1,0 +1,69 @@
+"""Hollows and edges of surfaces in pictures, compared with spheres."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from vmdpotential.figures.relief import SurfaceRelief
+from vmdpotential.figures.surfaces import draw_view
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.surfaces import molecular_surface
+
+
+def spheres(positions, radii):
+    """Return the surface of the union of spheres."""
+    names = np.array(["C"] * len(radii))
+    structure = Structure(np.array(positions, float), names, names, np.arange(1, len(radii) + 1),
+                          np.arange(len(radii)), elements=names)
+    return molecular_surface(structure, atoms="all", radii=np.array(radii, float), kind="accessible", probe=0,
+                             spacing=0.4)
+
+
+def relief_of(surface):
+    return SurfaceRelief(surface.vertices, surface.normals, surface.triangles)
+
+
+def lengths(segments):
+    return np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1)
+
+
+def test_the_edge_of_a_sphere_is_its_circle_and_it_has_no_hollows():
+    relief = relief_of(spheres([[1, 2, 3]], [5]))
+    segments, outer = relief.edges()
+    assert outer.all()
+    assert lengths(segments).sum() == pytest.approx(2 * np.pi * 5, rel=0.05)
+    assert np.hypot(*(segments.reshape(-1, 2) - [1, 2]).T) == pytest.approx(5, abs=0.05)
+    light, away = relief.light(), relief.normals[:, 2]
+    assert light[away > 0.6].min() > 0.97
+    assert light[away > 0.3].min() > 0.9  # steep, where a pixel has a range of depths
+
+
+@pytest.mark.parametrize(("height", "seen"), [(14, True), (-14, False)])
+def test_a_part_in_front_has_an_edge_and_one_behind_has_none(height, seen):
+    segments, outer = relief_of(spheres([[0, 0, 0], [2, 0, height]], [8, 2])).edges()
+    assert lengths(segments[outer]).sum() == pytest.approx(2 * np.pi * 8, rel=0.05)
+    inner = segments[~outer]
+    assert lengths(inner).sum() == pytest.approx(2 * np.pi * 2 * seen, rel=0.15)
+    assert np.hypot(*(inner.reshape(-1, 2) - [2, 0]).T) == pytest.approx(2, abs=0.05)
+
+
+def test_hollows_are_darker():
+    """The middle of a ring of spheres gets less light than their tops, and than the middle without the ring."""
+    angles = np.arange(6) * np.pi / 3
+    ring = [(5 * np.cos(a), 5 * np.sin(a), 0.0) for a in angles]
+    whole, alone = relief_of(spheres([(0, 0, -3), *ring], [3] * 7)), relief_of(spheres([(0, 0, -3)], [3]))
+    middle, tops = (np.hypot(*whole.places[:, :2].T) < 1) & (whole.places[:, 2] > -1), whole.places[:, 2] > 2.8
+    light = whole.light()
+    assert light[middle].max() < 0.85
+    assert light[tops].min() > 0.97
+    assert alone.light()[alone.places[:, 2] > -0.2].min() > 0.97
+
+
+def test_pictures_have_lines_and_dark_hollows():
+    surface = spheres([[0, 0, 0], [2, 0, 14]], [8, 2])
+    ax = Figure().add_axes((0, 0, 1, 1))
+    draw_view(ax, surface, np.zeros(len(surface.vertices)), "z", (-1, 1))
+    lines, = (item for item in ax.collections if isinstance(item, LineCollection))
+    assert len(set(lines.get_linewidths())) == 2
+    assert {width > 0.5 for width in lines.get_linewidths()} == {True, False}

@@ -1,0 +1,120 @@
+"""What makes the shape of a surface readable in print: hollows are darker, and edges in front of others have a line.
+
+Both are from the depths of the surface at the pixels of a picture of it without perspective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Directions in the picture, and distances, A, at which neighbours that hide light are searched, and the distance in
+#: space beyond which they hide none.
+_DIRECTIONS, _DISTANCES, _REACH = 12, (2.0, 3.5, 5.5, 8.0), 10.0
+
+#: Cosine between the normal and the direction of a neighbour below which it is the surface around the vertex itself.
+_LEVEL = 0.2
+
+#: Loss of light per mean of the neighbours' cosines, and the least light.
+_DARKENING, _DARKEST = 2.0, 0.45
+
+#: Depth behind an edge, A, from which on it has a line; where that is looked up, in pixels from the edge; and what the
+#: surface may rise beside its own edge, A.
+_STEP, _NEXT, _ROUND = 2.0, (1.25, 2.0), 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceRelief:
+    """Depths of a surface in a picture.
+
+    Parameters
+    ----------
+    places : (V, 3) float64, A
+        Vertices: their coordinates to the right, up and towards the viewer.
+    normals : (V, 3) float64
+        Normals in the same coordinates.
+    triangles : (T, 3) int64
+        All triangles.
+    """
+
+    places: Floats
+    normals: Floats
+    triangles: NDArray[np.int64]
+
+    @cached_property
+    def pixel(self) -> float:
+        """Width of a pixel, A: the mean length of an edge, so that the middles of triangles leave no holes."""
+        corners = self.places[self.triangles]
+        return max(float(np.linalg.norm(corners[:, 1] - corners[:, 0], axis=1).mean()), 1e-3)
+
+    @cached_property
+    def depths(self) -> Floats:
+        """Largest coordinate towards the viewer in each pixel, A, with -inf where there is nothing, and around."""
+        corners = self.places[self.triangles]
+        points = np.concatenate([self.places, corners.mean(1), *((corners[:, n] + corners[:, n - 1]) / 2
+                                                                 for n in range(3))])
+        rows = self._pixels(points)
+        depths = np.full(tuple(rows.max(0) + 2), -np.inf)
+        np.maximum.at(depths, tuple(rows.T), points[:, 2])
+        return depths
+
+    @cached_property
+    def _low(self) -> Floats:
+        return np.asarray(self.places[:, :2].min(0))
+
+    def _pixels(self, points: Floats) -> NDArray[np.int64]:
+        """Return the pixels of points, from 1 on; 0 is the empty border."""
+        return np.floor((points[:, :2] - self._low) / self.pixel).astype(np.int64) + 1
+
+    def depth_at(self, points: Floats) -> Floats:
+        """Return the depths (N,) at points (N, 2 or more)."""
+        high = np.array(self.depths.shape) - 1
+        return np.asarray(self.depths[tuple(np.clip(self._pixels(points), 0, high).T)])
+
+    def light(self) -> Floats:
+        """Return the part (V,) of the light from all around that reaches each vertex."""
+        hidden = np.zeros(len(self.places))
+        for angle in np.arange(_DIRECTIONS) * 2 * np.pi / _DIRECTIONS:
+            for distance in _DISTANCES:
+                step = distance * np.array([np.cos(angle), np.sin(angle)])
+                rise = self.depth_at(self.places[:, :2] + step) - self.places[:, 2]
+                rise = np.where(np.isfinite(rise), rise, -1e3)
+                length = np.hypot(distance, rise)
+                cosine = (self.normals[:, :2] @ step + self.normals[:, 2] * rise) / length
+                hidden += np.clip(cosine - _LEVEL, 0, None) * np.clip(1 - (length / _REACH) ** 2, 0, None)
+        return np.clip(1 - _DARKENING * hidden / (_DIRECTIONS * len(_DISTANCES)), _DARKEST, 1)
+
+    def edges(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the visible edges of the surface in front of what is deeper, and which have nothing behind them.
+
+        Returns
+        -------
+        (E, 2, 2) float64, A
+            Segments in the picture.
+        (E,) bool
+        """
+        away = self.normals[self.triangles, 2]
+        turning = (away > 0).any(1) & (away <= 0).any(1)
+        triangles, away = self.triangles[turning], away[turning]
+        ends, normals = [], []
+        # of the three sides, two have ends on different sides of the edge; the one corner that is alone is on both
+        alone = np.argmax((away > 0) == ((away > 0).sum(1) == 1)[:, None], axis=1)
+        rows = np.arange(len(triangles))
+        for other in (1, 2):
+            first, second = alone, (alone + other) % 3
+            a, b = away[rows, first], away[rows, second]
+            part = (a / np.where(a == b, 1.0, a - b))[:, None]
+            one, two = triangles[rows, first], triangles[rows, second]
+            ends.append(self.places[one] + part * (self.places[two] - self.places[one]))
+            normals.append(self.normals[one] + part * (self.normals[two] - self.normals[one]))
+        middle, outwards = np.mean(ends, axis=0), np.mean(normals, axis=0)[:, :2]
+        outwards /= np.maximum(np.linalg.norm(outwards, axis=1), 1e-9)[:, None]
+        covered = self.depth_at(middle[:, :2] + 0.6 * self.pixel * outwards) > middle[:, 2] + _ROUND
+        behind = np.min([self.depth_at(middle[:, :2] + pixels * self.pixel * outwards) for pixels in _NEXT], axis=0)
+        seen = ~covered & (behind < middle[:, 2] - _STEP)
+        return np.stack([end[seen, :2] for end in ends], 1), np.isneginf(behind[seen])
