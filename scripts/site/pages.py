@@ -109,6 +109,10 @@ TASKS = {
     "Orbitals": Task(
         "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
         "orbitals_of_benzene", "plugins/orbitals", "structure: How do I map orbitals and electron densities?"),
+    "Ions in pores": Task(
+        "The free energy of an ion along a path through a membrane, a pore or a molecule.", "born", "born", "",
+        "plugins/pores", "structure: How does an ion get through a pore?", (
+            "born channel.pdb --ion K+ --set membrane=auto --figure potassium.png",)),
     "Titration": Task(
         "pKa values and titration curves of a protein, and its net charge against the pH.", "titrate", "titrate",
         "titration_of_lysozyme", "plugins/titration", "structure: How do I get pKa values?"),
