@@ -15,6 +15,7 @@ from vmdpotential.frontend import adapters, messages
 from vmdpotential.parameters import Command, Report
 
 from . import arguments, feedback
+from .saved import keep_in_sessions
 from .session import Session
 from .task import Task
 
@@ -34,6 +35,7 @@ def register(cmd: Any) -> list[str]:
         The names of PyMOL's commands.
     """
     names = []
+    keep_in_sessions(cmd)
     for command in viewer_commands():
         function = adapt(command)
         names.append(_extend(cmd, function))

@@ -62,6 +62,13 @@ class Session:
             raise TaskError("there is no live map")
         return str(live.stop())
 
+    def forget(self) -> None:
+        """Forget all objects, when another session replaces them."""
+        self.records.clear()
+        self.placements.clear()
+        self.without_water.clear()
+        self.orbital = None
+
     def add(self, name: str, header: Mapping[str, str]) -> None:
         """Record that an object was made."""
         self.records[name] = ObjectRecord(header, self._fingerprint(name))
@@ -96,9 +103,10 @@ class Session:
         return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))
 
     def revert(self, step: Step) -> list[str]:
-        """Delete the objects of a run, restore those it replaced or hid, and return the deleted names."""
-        deleted = [name for name in step.names if self.is_unchanged_result(name)]
-        for name in deleted:
+        """Delete the objects of a run, restore those it replaced or hid; return the deleted names without groups."""
+        made = [name for name in step.names if self.is_unchanged_result(name)]
+        deleted = [name for name in made if not self._is_group(name)]
+        for name in made:
             self.delete(name)
         for name in step.names:
             self.records.pop(name, None)
@@ -111,7 +119,7 @@ class Session:
 
     def delete(self, name: str) -> None:
         """Delete an object; the members of a group are kept, as the user may have put others into it."""
-        if self.cmd.get_type(name) == "object:group":
+        if self._is_group(name):
             self.cmd.group(name, "", "excise")
         else:
             self.cmd.delete(name)
@@ -132,10 +140,13 @@ class Session:
         deleted = self.revert(step)
         text = f"deleted {' and '.join(deleted)}" if deleted else "the objects have already been deleted"
         if step.session is not None:
-            text += f"; restored {' and '.join(step.replaced)}"
+            text += f"; restored {' and '.join(name for name in step.replaced if not self._is_group(name))}"
         if changed:
             text += f"; kept {' and '.join(changed)}, changed since"
         return text
+
+    def _is_group(self, name: str) -> bool:
+        return str(self.cmd.get_type(name)) == "object:group"
 
     def _saved(self, names: Iterable[str]) -> Any:
         """Return a PyMOL session with only these objects, None if there are none."""

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from vmdpotential.surfaces.drawn import DrawnSurface
 
 _MAP_PARTS = ("ramp", "legend", "outside", "images", "positive", "negative", "surface", "cut", "nuclei", "group")
-_ION_PARTS = ("ions",)
-_MESH_PARTS = ("legend", "labels")
+_ION_PARTS = ("ions", "group")
+_MESH_PARTS = ("legend", "labels", "group")
 _DISPLAY_SUFFIXES = ("_surface", "_legend")
 
 #: Position of the legend on the screen, whose coordinates are from -1 to 1: above the molecule.
@@ -160,8 +160,7 @@ class Results:
                 elif atoms is not None:
                     self._show_ions(value, atoms)
                     self.session.placements.append(step)
-            if "map" in dict(results):
-                self._group(names)
+            self._group(names)
         except BaseException:
             self.session.revert(step)
             raise
@@ -182,8 +181,10 @@ class Results:
         self.session.add(self._part(part) if part else self.name, header or {})
 
     def _group(self, names: Iterable[str]) -> None:
-        """Put the objects of this run into a group, one entry in PyMOL's panel."""
+        """Put the objects of this run into a group, one entry in PyMOL's panel; a single one needs none."""
         made = [name for name in names if self.session.is_unchanged_result(name)]
+        if len(made) < 2:
+            return
         self.cmd.group(self._part("group"), " ".join(made))
         self._made("group")
 

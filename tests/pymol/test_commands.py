@@ -45,7 +45,7 @@ def test_ionize(dhfr, do, placement):
     assert f"object new: {len(placement.structure) - len(placement.ions)} atoms kept" in output
     assert "Error" not in output
     assert_array_equal(dhfr.get_coords("dhfr"), before)
-    assert set(dhfr.get_names()) == {"dhfr", "new", "new_ions"}
+    assert set(dhfr.get_names()) == {"dhfr", "new", "new_ions", "new_group"}
 
     ions = read_selection(dhfr, "new_ions").structure
     assert_allclose(ions.positions, [ion.position for ion in placement.ions], atol=1e-4)

@@ -23,8 +23,8 @@ def test_undo_restores_what_was_there(box, do):
     box.disable("mine")
     before = box.get_coords("box")
     assert "Error" not in do("potential_ionize box")
-    assert box.get_names("objects") == ["box", "mine", "ionized", "ionized_ions"]
-    assert shown(box) == {"ionized", "ionized_ions"}  # the waters that were replaced are not in the way
+    assert box.get_names("objects") == ["box", "mine", "ionized", "ionized_ions", "ionized_group"]
+    assert shown(box) == {"ionized", "ionized_ions", "ionized_group"}  # replaced waters are hidden
     count = box.count_atoms("ionized")
     assert "Error" not in do("potential_ionize box, ionized, concentration=0.3")
     assert box.count_atoms("ionized") < count

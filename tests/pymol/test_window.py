@@ -30,5 +30,5 @@ def test_window(tmp_path):
     assert "ions; object ionized_ions" in said["IONS"]
     assert set(said["OBJECTS"].split()[1:]) == {
         "dhfr", "potential", "potential_ramp", "potential_legend", "potential_surface", "potential_cut",
-        "potential_group", "ionized", "ionized_ions"}
+        "potential_group", "ionized", "ionized_ions", "ionized_group"}
     assert (tmp_path / "window.png").stat().st_size > 20_000
