@@ -17,11 +17,11 @@ import openmmtools
 
 from vmdpotential import read_structure
 from vmdpotential.continuum import region
-from vmdpotential.engines.result import Result, SolvationTerms
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.sums.result import Result, SolvationTerms
 
 DATA = Path(__file__).parent.parent / "data"
 OTHERS = Path(openmmtools.__file__).parent / "data"

@@ -16,12 +16,12 @@ from vmdpotential import memory
 from vmdpotential.continuum.ions import ions_of
 from vmdpotential.continuum.solver import ContinuumSolver, SolverRequest, refuse_lattice
 from vmdpotential.engines import Engine
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.sums import Estimate, Plan, Refusal, result_bytes
 from vmdpotential.sums.inputs import charges_and_positions
+from vmdpotential.sums.result import HostResult
 from vmdpotential.units import coulomb_constant
 
 from . import program

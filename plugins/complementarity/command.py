@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.commands.between import atom_label
-from vmdpotential.commands.options import Force, Source
+from vmdpotential.commands.options import Source
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import parse_range
+from vmdpotential.commands.surface import SurfaceOutput, SurfaceResult
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.captions import minus_signs
 from vmdpotential.figures.colours import ValueRange, check_range, robust_range
-from vmdpotential.io.files import output as files
 from vmdpotential.maps.options import Engine, MethodOptions
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Mask, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
-from vmdpotential.results import Axes, Figure, Result, TableColumns, put_table
+from vmdpotential.results import Axes, Figure, TableColumns
 from vmdpotential.surfaces import PROBE_RADIUS
 from vmdpotential.surfaces.drawn import DrawnSurface
 
@@ -54,19 +53,6 @@ class FaceOptions:
         heading="surface")] = 0.4
 
 
-@dataclass(frozen=True, kw_only=True)
-class FaceOutput:
-    """Files of the faces."""
-
-    output: Annotated[tuple[Path, ...], Option(
-        "files to write: .csv for the table, .glb or .ply for the coloured faces, turned apart", short="o",
-        viewer=False, written=True, suffix=".csv")] = ()
-    figure: Annotated[Path | None, Option(
-        "figure of both faces turned apart, coloured by their own potential and by that of the partner, to write: "
-        ".png, .pdf or .svg", written=True, heading="main options")] = None
-    force: Force = False
-
-
 def complementarity(
     source: Source,
     between: Annotated[tuple[str, ...], Option(
@@ -81,7 +67,7 @@ def complementarity(
         parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     engine: Engine = "auto",
     picture: PictureOptions = PictureOptions(),
-    output: FaceOutput = FaceOutput(),
+    output: SurfaceOutput = SurfaceOutput(),
 ) -> Complementarity:
     """Compute the electrostatic complementarity of two molecules that touch.
 
@@ -108,26 +94,15 @@ def complementarity(
     BackendError
         When scikit-image is not installed.
     """
-    from vmdpotential.figures.page import check_figure_format, render_figure
-    from vmdpotential.figures.surfaces import vertex_colours
-    from vmdpotential.io.files.meshes import MESH_SUFFIXES, is_mesh, put_mesh
-
     from .book import book_mesh
 
-    for path in output.output:
-        if not is_mesh(path) and path.suffix.lower() != ".csv":
-            raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
-                             f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
-    if output.figure is not None:
-        check_figure_format(output.figure)
     if range is not None:
         check_range(range)
     if len(between) != 2:
         raise UsageError("between", f"two selections are needed, and there are {len(between)}",
                          "such as {between //A} //B")
     size = picture.size_for(output.figure)
-    paths = [*output.output, *(path for path in (output.figure, picture.caption) if path is not None)]
-    files.check(paths, output.force)
+    paths = output.checked_files(picture)
     structure, charges = source.charged(between, "between")
     first, second = (without_water(structure, select(structure, text, "between")) for text in between)
     with progress.clock() as clock:
@@ -137,21 +112,8 @@ def complementarity(
     result = Complementarity(charges=charges, names=tuple(map(str, between)), shape=shape, interface=interface,
                              by=by, span=span, size=size, label=_UNIT if picture.label is None else picture.label,
                              seconds=clock.seconds, files=paths, draws=not paths)
-    with files.writing_files(paths, output.force) as places:
-        for path, place in zip(output.output, places, strict=False):
-            if is_mesh(path):
-                mesh, values = book_mesh(interface)
-                put_mesh(mesh.vertices, mesh.triangles, mesh.normals,
-                         np.round(255 * vertex_colours(values, span)).astype(np.uint8), values, place, path)
-            else:
-                put_table(result.table(), place)
-        for path, place in zip(paths[len(output.output):], places[len(output.output):], strict=True):
-            if path == output.figure:
-                place.write_bytes(render_figure(result.draw(), path, picture.dpi,
-                                                f"complementarity of {' and '.join(result.names)}",
-                                                caption=result.caption))
-            else:
-                place.write_text(result.caption + "\n", encoding="utf-8")
+    output.write_files(result, picture, f"complementarity of {' and '.join(result.names)}",
+                       lambda: book_mesh(interface))
     return result
 
 
@@ -165,7 +127,7 @@ def without_water(structure: Structure, atoms: Mask) -> Mask:
     return atoms & ~water
 
 
-class Complementarity(Result):
+class Complementarity(SurfaceResult):
     """Electrostatic complementarity of two molecules."""
 
     charges: ChargeReport
@@ -173,7 +135,6 @@ class Complementarity(Result):
     shape: FaceOptions
     interface: Interface
     by: str
-    span: Sequence[float]
     size: tuple[float, float | None]
     label: str
     seconds: float

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, PotentialSum, get_engine
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.engines.costs import CPU_COSTS
 from vmdpotential.sums import Estimate, Request
 from vmdpotential.sums.cuda import kernels
 from vmdpotential.sums.cutoff import pairwise_estimate
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 from .bins import CAPACITY, REGION, SIDE, Integers, place
 from .early import COPY, Early, TimedResult, packed_atoms
@@ -98,7 +99,7 @@ def by_bins(name: str, work: PotentialSum, positions: Floats, charges: Floats) -
         clock.append(time.perf_counter())
         rest = placed.overflow
         if len(rest):
-            by_cpu = get_engine("cpu").prepare(PotentialSum(lattice, interaction, None, work.precision))
+            by_cpu = prepare_sum(get_engine("cpu"), PotentialSum(lattice, interaction, None, work.precision))
             extra = by_cpu.run(positions[rest], charges[rest]).values()
         clock.append(time.perf_counter())
         end.synchronize()

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.sums import Estimate, Request, result_bytes
 from vmdpotential.sums.cuda import kernels
+from vmdpotential.sums.potential_sum import PotentialSum
 
 from .early import COPY, Early, TimedResult, packed_atoms
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import Engine, PotentialSum
-from vmdpotential.engines.result import HostResult
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, check_memory
 from vmdpotential.sums.inputs import charges_and_positions
+from vmdpotential.sums.potential_sum import PotentialSum
+from vmdpotential.sums.result import HostResult
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import Floats
+    from vmdpotential.sums.result import Floats
 
 #: Seconds to copy the value of a point to the host.
 COPY = 2e-10

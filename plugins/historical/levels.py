@@ -22,11 +22,11 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 
 from .images import all_images, near_images
 

@@ -16,10 +16,11 @@ from functools import lru_cache
 import numpy as np
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import Costs
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.sums.costs import Size, mesh_sum_seconds
+from vmdpotential.sums.potential_sum import PotentialSum
 
 from . import levels
 

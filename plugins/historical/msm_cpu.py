@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.sums.cpu import mesh
 from vmdpotential.sums.cpu.nodes import CpuSum
+from vmdpotential.sums.potential_sum import PotentialSum
 
 from .levels import Level, Levels, Table
 

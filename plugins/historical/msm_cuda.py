@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.sums.cuda import kernels
+from vmdpotential.sums.potential_sum import PotentialSum
 
 from .levels import Level, Levels, halfway
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import SOFT_CORE, Engine, get_engine
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.kernels.launch import KernelFile, tiled_plane
 from vmdpotential.units import BOHR, DEFAULT_TEMPERATURE, coulomb_constant
 
@@ -79,7 +80,7 @@ def potential_map(wavefunction: Wavefunction, lattice: Lattice, unit: str = "kT/
     in_bohr = Lattice(lattice.origin / BOHR, lattice.spacing / BOHR, lattice.shape)
     electrons = gaussians(wavefunction)
     # GPUs sum all Gaussians faster than a mesh is transformed
-    mesh = None if backend.bindings() else choose_mesh(electrons, in_bohr)
+    mesh = None if backend.devices() else choose_mesh(electrons, in_bohr)
     values = sum_potential(backend, in_bohr, electrons, mesh, wavefunction.positions / BOHR,
                            wavefunction.nuclear_charges, factor)
     provenance = Provenance(method="Gaussian basis functions", interaction="coulomb", medium="vacuum, no screening",

@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.units import coulomb_constant
 
 from .bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
@@ -260,7 +261,7 @@ class _Sums:
     def of(self, bound: Bound, weights: Floats, rows: Any = slice(None)) -> Floats:
         """Return the weighted sum (nx, ny, nz) float64 of an interaction over the atoms `rows`."""
         lattice_sum = PotentialSum(self.lattice, bound)
-        values = self.engine.prepare(lattice_sum).run(self.atoms.positions[rows], weights).values()
+        values = prepare_sum(self.engine, lattice_sum).run(self.atoms.positions[rows], weights).values()
         return np.asarray(values, np.float64).reshape(self.lattice.shape)
 
     def wells(self) -> list[Kind]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.interactions.probe import SCREENED, split
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ NODES = np.arange(-2, 4)
 def coulomb(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats) -> Floats:
     """Return the sum (nx, ny, nz) of :data:`vmdpotential.interactions.probe.SCREENED` over charges (N,)."""
     steps = np.maximum(1, np.floor(COARSE / lattice.spacing + 1e-9)).astype(int)
-    if engine.bindings() or steps.prod() < 8 or lattice.size * len(charges) < MANY:
+    if engine.devices() or steps.prod() < 8 or lattice.size * len(charges) < MANY:
         return _sum(engine, lattice, SCREENED.bind(), positions, charges)
     near, far = split(END)
     shape = tuple(((np.array(lattice.shape) - 1) // steps + len(NODES)).tolist())
@@ -43,7 +44,7 @@ def coulomb(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats
 
 
 def _sum(engine: Engine, lattice: Lattice, bound: Bound, positions: Floats, charges: Floats) -> Floats:
-    values = engine.prepare(PotentialSum(lattice, bound)).run(positions, charges).values()
+    values = prepare_sum(engine, PotentialSum(lattice, bound)).run(positions, charges).values()
     return np.asarray(values, np.float64).reshape(lattice.shape)
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import Engine, PotentialSum, Prepared
+from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.probe import DISPERSION
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -51,7 +52,7 @@ class ProbeSum:
     def prepare(self, engine: Engine, lattice: Lattice, cell: Cell | None) -> list[Prepared]:
         """Return a prepared sum for each group of atoms, which can run with the positions of any frame."""
         bounds = [DISPERSION.bind(rmin=float(rmin), cap=CAP, cutoff=self.cutoff) for rmin in self.rmin]
-        return [engine.prepare(PotentialSum(lattice, bound, cell)) for bound in bounds]
+        return [prepare_sum(engine, PotentialSum(lattice, bound, cell)) for bound in bounds]
 
     def add_to(self, total: Singles, prepared: Sequence[Prepared], positions: Floats) -> float:
         """Add the energies to a map (nx, ny, nz), and return the computing time of a GPU in seconds."""

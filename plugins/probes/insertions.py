@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Prepared, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
@@ -34,6 +34,7 @@ from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch, same_cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.sums.potential_sum import Prepared
 
 from .energies import ProbeSum
 from .ligands import KELVIN, Ligand

@@ -36,11 +36,11 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHI
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
             "plugins.orbitals", "plugins.patches", "plugins.pores", "plugins.probes", "plugins.titration")
-MODULES = ("continuum.solver", "engines", "engines.result", "errors", "interactions", "interactions.tracing", "io",
+MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
            "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
-           "registry", "results", "sums", "surfaces", "tasks", "units")
+           "registry", "results", "sums", "sums.potential_sum", "sums.result", "surfaces", "tasks", "units")
 
 
 @dataclass(frozen=True)

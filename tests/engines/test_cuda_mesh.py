@@ -11,10 +11,8 @@ import sums
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, fft
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import BackendError, InputError, TaskError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice
@@ -27,6 +25,8 @@ from vmdpotential.sums.cpu import mesh as cpu
 from vmdpotential.sums.cuda import KERNEL_FOLDER, maps, nodes
 from vmdpotential.sums.cuda.mean import MeshMean
 from vmdpotential.sums.cuda.mesh import MeshSum
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import HostResult
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 TRICLINIC = Cell.from_parameters(20, 21, 22, 70, 80, 110)
@@ -208,7 +208,7 @@ def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(fft, "cuda_driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
     with pytest.raises(BackendError, match=rf"pyvkfft is not installed.*{re.escape(install_command('cuda'))}, or use"):
-        CUDA.prepare(PotentialSum.split(LATTICE, MESHES["open"](4)))
+        prepare_sum(CUDA, PotentialSum.split(LATTICE, MESHES["open"](4)))
     assert not CUDA.has_transforms
     monkeypatch.delitem(sys.modules, "pyvkfft")
     monkeypatch.syspath_prepend(tmp_path)

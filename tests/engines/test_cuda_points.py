@@ -7,14 +7,16 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import interaction, relative_rms
 from test_cuda_mesh import CHARGES, MESHES, POSITIONS
 
-from vmdpotential.engines import PotentialSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine, build
 from vmdpotential.grid.lattice import Points
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.sums import cpu
 from vmdpotential.sums.cuda import KERNEL_FOLDER
 from vmdpotential.sums.cuda.anywhere import AtPoints
 from vmdpotential.sums.cuda.points import PairsAtPoints
 from vmdpotential.sums.ewald.waves import structure_factors
+from vmdpotential.sums.potential_sum import PotentialSum
 
 #: In the box that open meshes are planned for, some on atoms, and far outside of periodic cells.
 POINTS = np.concatenate([np.random.default_rng(4).uniform([-1, 2, 1], [7, 10, 9], (40, 3)), POSITIONS[:5]])
@@ -29,7 +31,7 @@ def test_potential_and_field_are_those_of_the_cpu_engine(gpu, name, order):
         points[::2] += [[70.0, -90.0, 10.0]] @ np.eye(3)
     for pairs in (False, True):
         work = PotentialSum.split(Points(points), mesh, "double", True, pairs)
-        actual, expected = (prepare(work).run(POSITIONS, CHARGES) for prepare in (AtPoints, get_engine("cpu").prepare))
+        actual, expected = (prepare(work).run(POSITIONS, CHARGES) for prepare in (AtPoints, cpu.prepare))
         assert relative_rms(actual.values(), expected.values()) < 1e-6
         assert relative_rms(actual.field(), expected.field()) < 1e-6
     alone = AtPoints(PotentialSum.split(Points(points), mesh)).run(POSITIONS, CHARGES)
@@ -51,7 +53,7 @@ def test_pairs_are_those_of_the_cpu_engine(gpu, cell, field):
     for summed in (bound, interaction("coulomb")) if cell is None else (bound,):
         work = PotentialSum(Points(POINTS), summed, cell, field=field, distances=True)
         actual, expected = (prepare(work).run(POSITIONS, CHARGES)
-                            for prepare in (PairsAtPoints, get_engine("cpu").prepare))
+                            for prepare in (PairsAtPoints, cpu.prepare))
         np.testing.assert_allclose(actual.values(), expected.values(), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(actual.distances, expected.distances, rtol=1e-9, atol=1e-9)
         assert (actual.field() is None) == (expected.field() is None) == (not field)

@@ -7,12 +7,13 @@ import pytest
 import sums
 from helpers import interaction, random_charges, relative_rms
 
-from vmdpotential.engines import PRECISIONS, PotentialSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.splitting.shifted import optimal_for_cutoff
+from vmdpotential.sums.potential_sum import PRECISIONS, PotentialSum
 
 ENGINE = get_engine("cpu")
 

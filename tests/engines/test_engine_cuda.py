@@ -9,11 +9,12 @@ from cuda_kernels import INTERACTIONS, traced_on_the_host, work
 
 from vmdpotential import engines, registry, sums
 from vmdpotential.engines.cuda import radial
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.sums.cuda import KERNEL_FOLDER, cells, maps
+from vmdpotential.sums.potential_sum import prepare_sum
+from vmdpotential.sums.result import HostResult
 
 
 @pytest.mark.parametrize("interaction", INTERACTIONS, ids=lambda i: i.name)
@@ -95,7 +96,7 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
             return getattr(cpu, name)
 
         def prepare(self, work):
-            prepared = cpu.prepare(work)
+            prepared = prepare_sum(cpu, work)
             factor = np.float32(1.001 if work.cell is not None and work.smooth is None else 1)
             return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps * factor))
 

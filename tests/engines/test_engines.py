@@ -9,10 +9,10 @@ import sums
 from helpers import FOREIGN, OURS, definition, interaction, random_charges, relative_errors, relative_rms
 from tolerances import ANY_INTERACTION, FIELD, PAIRS
 
-from vmdpotential.engines import PRECISIONS
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import optimal_splitting
+from vmdpotential.sums.potential_sum import PRECISIONS
 
 # shapes straddle the edges of leaves and cubes (4), tiles (8) and rows of threads (32)
 SHAPES = [(1, 1, 1), (3, 4, 5), (7, 8, 9), (8, 17, 4), (16, 1, 23), (9, 31, 33), (17, 9, 65)]

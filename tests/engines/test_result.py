@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vmdpotential.engines.result import HostResult
 from vmdpotential.sums.cuda.result import DeviceResult
+from vmdpotential.sums.result import HostResult
 
 SHAPE = (5, 7, 70)  # more than a block of threads, and no multiple of one
 

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,8 +50,8 @@ class Gpus:
 
     bound = threading.local()
 
-    def bindings(self):
-        return [lambda n=n: self.bind(n) for n in range(3)]
+    def devices(self):
+        return [SimpleNamespace(bound=lambda n=n: self.bind(n)) for n in range(3)]
 
     @contextlib.contextmanager
     def bind(self, number):

@@ -56,7 +56,8 @@ print("begun")
 processes.START = 1e-9  # seconds
 processes.process_count = lambda engine, most, cost: 2
 blocks.get_engine = processes.get_engine = lambda name: SimpleNamespace(
-    bindings=lambda: [contextlib.nullcontext], environment=lambda place: {"VMDPOTENTIAL_GPUS": str(place + 3)})
+    devices=lambda: [SimpleNamespace(bound=contextlib.nullcontext, environment={"VMDPOTENTIAL_GPUS": str(n)})
+                     for n in (3, 4)])
 for seconds in (0.0, 1.0):
     found = list(BlockResults(work.Kills(Path("flag"), seconds), range(10), size=2))
     assert [result["large"][:2].tolist() for result in found] == [[n, n + 1] for n in range(0, 10, 2)], found

@@ -10,16 +10,15 @@ import numpy as np
 
 import vmdpotential
 from vmdpotential import registry
-from vmdpotential.engines import SOFT_CORE
-from vmdpotential.engines.result import HostResult
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.frames.task import FrameTask, run_task
-from vmdpotential.interactions import Check, Interaction, Quantity
+from vmdpotential.interactions import SOFT_CORE, Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.parameters import Command, Option, Report
 from vmdpotential.sums import Estimate, Method, Plan, Request
+from vmdpotential.sums.result import HostResult
 
 
 # ---- an interaction
@@ -95,3 +94,4 @@ def add():
     registry.register("task", "gyration", Command.of(gyration))
     registry.register("check", "gyration", lambda engine, seed: [("radius of gyration", 0.0, 0.0)])
     registry.register("engine", "numpy", "numpy_engine:ENGINE")
+    registry.register("sum", "numpy", "numpy_engine:prepare")

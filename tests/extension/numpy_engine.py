@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from vmdpotential.engines import SOFT_CORE, Engine, Prepared
-from vmdpotential.engines.result import HostResult
+from vmdpotential.engines import Engine
+from vmdpotential.interactions import SOFT_CORE
+from vmdpotential.sums import cpu
+from vmdpotential.sums.potential_sum import Prepared
+from vmdpotential.sums.result import HostResult
 
 
 class DirectSum(Prepared):
@@ -20,6 +23,12 @@ class DirectSum(Prepared):
         return HostResult(np.concatenate(values).reshape(1, *target.shape).astype(target.dtype))
 
 
+def prepare(work):
+    """Return a sum that is ready to run: one of those, or the CPU's."""
+    simple = work.smooth is None and work.pairs.cutoff is None and not (work.field or work.distances)
+    return DirectSum(work) if simple else cpu.prepare(work)
+
+
 def add_nuclei(nuclei, charges, sums, out, closest, origin, spacing, shape, **layout):
     """Write the sum of `sums` and the potential of nuclei at the nodes of a lattice."""
     nodes = origin + spacing * np.stack(np.indices(tuple(shape)), -1)
@@ -34,10 +43,6 @@ class NumpyEngine(Engine):
 
     def describe(self):
         return f"numpy {np.__version__}"
-
-    def prepare(self, work):
-        simple = work.smooth is None and work.pairs.cutoff is None and not (work.field or work.distances)
-        return DirectSum(work) if simple else super().prepare(work)
 
     def launch(self, kernel, count, label, grain=0, /, **values):
         if kernel.name == "add_nuclei":

@@ -11,15 +11,15 @@ import sums
 from helpers import definition, interaction, random_charges, relative_rms
 
 from vmdpotential import registry
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.sums.cuda import maps
 from vmdpotential.sums.cuda.result import DeviceResult
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import HostResult
 
 pytestmark = pytest.mark.gpu
 
@@ -98,7 +98,7 @@ class TestResult:
     """Maps that stay on the GPU."""
 
     def test_a_result_outlives_others_and_its_memory_serves_again(self, engine):
-        prepared, gpu = engine.prepare(box_work()), device.gpus()[0]
+        prepared, gpu = prepare_sum(engine, box_work()), device.gpus()[0]
         first = prepared.run(POSITIONS, CHARGES)
         before = first.values().copy()
         others = [prepared.run(POSITIONS, -CHARGES) for _ in range(3)]

@@ -11,7 +11,6 @@ import sums
 from helpers import charges_at, random_charges, relative_rms
 
 from vmdpotential import engines
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device, fft
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
@@ -22,6 +21,7 @@ from vmdpotential.plugins.historical import msm_cuda
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.splitting.screened import optimal_for_screened
 from vmdpotential.splitting.shifted import optimal_for_cutoff
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 pytestmark = pytest.mark.gpu
 
@@ -62,7 +62,7 @@ def test_maps_and_fields_are_those_of_the_cpu_and_the_same_every_time(engine, na
     smooth = SMOOTH[name]()
     reference = sums.by_mesh(CPU, LATTICE, POSITIONS, CHARGES, smooth, "double", field=True)
     for precision, accuracy in (("single", 1e-5), ("compensated", 3e-6), ("double", 3e-7)):
-        prepared = engine.prepare(PotentialSum.split(LATTICE, smooth, precision, field=True))
+        prepared = prepare_sum(engine, PotentialSum.split(LATTICE, smooth, precision, field=True))
         result, again = (prepared.run(POSITIONS, CHARGES) for _ in range(2))
         assert result.device_seconds > 0
         for actual, expected in zip([result.values(), *result.field()], reference, strict=True):
@@ -101,7 +101,7 @@ def test_a_map_in_slabs_and_one_that_does_not_fit(engine, make, monkeypatch):
     smooth = make(lattice, positions, 1.5, 6, 3.0) if make is sums.mesh_around else make(
         lattice, positions, spacing=1.5, radius=5.0)
     whole = sums.by_mesh(engine, lattice, positions, charges, smooth).copy()
-    prepared = engine.prepare(PotentialSum.split(lattice, smooth))
+    prepared = prepare_sum(engine, PotentialSum.split(lattice, smooth))
     seen, launch = [], type(prepared).launch
     monkeypatch.setattr(type(prepared), "launch", lambda self, job, slab, *rest: (
         seen.append(slab), launch(self, job, slab, *rest)))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from helpers import interaction
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.molecule.cell import Cell
@@ -14,6 +13,7 @@ from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import levels
 from vmdpotential.splitting import mesh
 from vmdpotential.sums.cuda import maps
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 pytestmark = pytest.mark.gpu
 
@@ -41,7 +41,7 @@ def work_of(name, field=True):
 
 def test_eight_threads_share_what_gpus_there_are(engine):
     positions, charges = water_box(EDGE)
-    sums = [engine.prepare(work_of(name, n % 2 == 0)) for n, name in enumerate(split_sums())]
+    sums = [prepare_sum(engine, work_of(name, n % 2 == 0)) for n, name in enumerate(split_sums())]
     alone = [work.run(positions, charges).values() for work in sums]
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(lambda n: sums[n % 6].run(positions, charges).values(), range(36)))
@@ -55,8 +55,8 @@ def test_sums_on_every_gpu_equal_those_on_one(engine, name, monkeypatch):
         pytest.skip("needs two GPUs")
     positions, charges = water_box(EDGE)
     monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1e30)
-    single = engine.prepare(work_of(name)).run(positions, charges)
+    single = prepare_sum(engine, work_of(name)).run(positions, charges)
     monkeypatch.setattr(maps, "PAIRS_PER_GPU", 1.0)
-    all_of_them = engine.prepare(work_of(name)).run(positions, charges)
+    all_of_them = prepare_sum(engine, work_of(name)).run(positions, charges)
     assert np.array_equal(all_of_them.values(), single.values())
     assert np.array_equal(all_of_them.field(), single.field())

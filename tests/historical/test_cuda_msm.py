@@ -7,7 +7,6 @@ import sums
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import build
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -15,6 +14,7 @@ from vmdpotential.plugins.historical import msm_cpu as cpu
 from vmdpotential.plugins.historical import msm_cuda as levels
 from vmdpotential.sums.cpu import mesh as cpu_mesh
 from vmdpotential.sums.cuda import maps
+from vmdpotential.sums.potential_sum import PotentialSum
 
 LATTICE = Lattice(np.array([-1.0, 2.0, 0.3]), np.array([0.5, 0.6, 0.7]), (17, 9, 20))
 CELL = Cell(np.diag([24.0, 33.0, 18.0]))

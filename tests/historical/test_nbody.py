@@ -11,9 +11,9 @@ import pytest
 from pairs import apart, coulomb_by_hand
 
 from vmdpotential import registry
-from vmdpotential.engines import SOFT_CORE, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import lennard_jones
+from vmdpotential.interactions import SOFT_CORE, lennard_jones
 from vmdpotential.pairs import all_pairs
 from vmdpotential.pairs.all_pairs import sum_coulomb
 from vmdpotential.plugins.historical import nbody

@@ -7,12 +7,13 @@ from helpers import FOREIGN
 from scipy import constants, special
 
 from vmdpotential import registry, units
-from vmdpotential.engines import PotentialSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Interaction, Quantity, tracing
 from vmdpotential.interactions.program import evaluate_program
 from vmdpotential.interactions.tracing import erfc, exp, less
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
 
 NAMES = registry.available("interaction")
@@ -173,7 +174,7 @@ def test_the_cpu_engine(name, precision, field):
     lattice = Lattice(np.array([0.5, 0.0, 0.0]), np.array([0.25, 8.0, 8.0]), (100, 1, 1))
     of = bound(name)
     r = lattice.points()[:, 0]
-    result = get_engine("cpu").prepare(PotentialSum(lattice, of, precision=precision, field=field)).run(
+    result = prepare_sum(get_engine("cpu"), PotentialSum(lattice, of, precision=precision, field=field)).run(
         np.zeros((1, 3)), np.ones(1))
     np.testing.assert_allclose(result.values()[:, 0, 0], expected(name, r), rtol=2e-5, atol=1e-6)
     if field:

@@ -18,7 +18,8 @@ import numpy as np
 from vmdpotential import registry
 from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.region import Surface
-from vmdpotential.engines import PotentialSum, get_engine
+from vmdpotential.engines import get_engine
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice, Points
@@ -50,7 +51,7 @@ def one():
     return values
 
 def run(*work, **options):
-    result = engine.prepare(PotentialSum(lattice, *work, **options)).run(positions, charges)
+    result = prepare_sum(engine, PotentialSum(lattice, *work, **options)).run(positions, charges)
     return result.values() if result.field() is None else np.stack([result.values(), *result.field()])
 
 def continuum(ions):
@@ -64,7 +65,7 @@ def continuum(ions):
     return potential
 
 def split(smooth):
-    return engine.prepare(PotentialSum.split(lattice, smooth)).run(positions, charges).values()
+    return prepare_sum(engine, PotentialSum.split(lattice, smooth)).run(positions, charges).values()
 
 def pairs(bound, cell=None, precision="single"):
     potential = PairPotential((PairTerm("charges", bound, CHARGES_RULE),))
@@ -89,7 +90,8 @@ sums = {
     "direct": lambda: run(coulomb.bind()),
     "slope": lambda: run(short, precision="double", field=True),
     "periodic": lambda: run(short, cell, precision="double", field=True),
-    "points": lambda: engine.prepare(PotentialSum(Points(points), coulomb.bind())).run(positions, charges).values(),
+    "points": lambda: prepare_sum(engine, PotentialSum(Points(points), coulomb.bind())).run(
+        positions, charges).values(),
     "near": lambda: cutoff_at_points(points, positions, charges, short, cell),
     "all_pairs": lambda: sum_coulomb(engine, positions, charges)[1],
     "in_range": lambda: pairs(ewald_polynomial(5.0, 0.6), cell),

@@ -13,7 +13,7 @@ FOREIGN = '''
 import dataclasses
 
 from vmdpotential import registry
-from vmdpotential.engines import PotentialSum
+from vmdpotential.sums.potential_sum import PotentialSum
 from vmdpotential.interactions import Check, Interaction, Quantity
 from vmdpotential.interactions.tracing import exp
 from vmdpotential.sums import Estimate, Method, Plan, SumPlan

@@ -15,7 +15,8 @@ import vmdpotential
 from vmdpotential import engines, registry
 from vmdpotential.continuum import pb
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
-from vmdpotential.engines import cpu, cuda, get_engine, result, smooth
+from vmdpotential.engines import cpu, cuda, get_engine
+from vmdpotential.engines.cuda import device
 from vmdpotential.frames import average, density, field, pairs, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
@@ -26,7 +27,20 @@ from vmdpotential.plugins import historical
 from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
-from vmdpotential.sums import ChargeStatistics, Estimate, Method, Plan, Refusal, Request, SumPlan, ewald, pme
+from vmdpotential.sums import (
+    ChargeStatistics,
+    Estimate,
+    Method,
+    Plan,
+    Refusal,
+    Request,
+    SumPlan,
+    ewald,
+    pme,
+    potential_sum,
+    result,
+    smooth,
+)
 from vmdpotential.sums.cpu import at_points as cpu_points
 from vmdpotential.sums.cpu import nodes as cpu_sums
 from vmdpotential.sums.cuda import anywhere, kernels, maps, mean, mesh, points
@@ -35,7 +49,8 @@ from vmdpotential.sums.slabs import SlabResult
 
 IMPLEMENTATIONS = {
     engines.Engine: [cpu.CpuEngine, cuda.CudaEngine],
-    engines.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum,
+    engines.Device: [device.Gpu],
+    potential_sum.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum,
                        cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum],
     Plan: [SumPlan, pme.MeshPlan, ewald.EwaldPlan, pb.PbPlan, pb.PbPointPlan, early.EarlyPlan],
     smooth.Nodes: [levels.Levels, Mesh],

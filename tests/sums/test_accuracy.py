@@ -11,7 +11,6 @@ from helpers import charges_at
 from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import coulomb, screened_coulomb, shifted_coulomb
@@ -21,6 +20,7 @@ from vmdpotential.sums import ChargeStatistics, Estimate, Request, accuracy, cut
 from vmdpotential.sums.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
 from vmdpotential.sums.choice import fastest_method
 from vmdpotential.sums.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.result import HostResult
 
 CPU = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()

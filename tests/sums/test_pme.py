@@ -6,12 +6,13 @@ import pytest
 import sums
 from helpers import relative_rms, rms, slow
 
-from vmdpotential.engines import PRECISIONS, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting import mesh as meshes
 from vmdpotential.splitting.coulomb import optimal_splitting
+from vmdpotential.sums.potential_sum import PRECISIONS
 from vmdpotential.sums.reference import full_potential
 
 ENGINE = get_engine("cpu")

@@ -7,18 +7,19 @@ import pytest
 from helpers import charges_at, relative_rms, rms
 
 from vmdpotential import potential_at
-from vmdpotential.engines import SOFT_CORE, PotentialSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.grid.lattice import Lattice, Points
-from vmdpotential.interactions import coulomb, screened_coulomb
+from vmdpotential.interactions import SOFT_CORE, coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind_interaction, choose_method, plan_map, potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.sums import ChargeStatistics, Request, cutoff, direct, pme
 from vmdpotential.sums.accuracy import AWAY_DISTANCE
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.sums.reference import full_potential
 from vmdpotential.sums.refinement import SAFETY_FACTOR
 from vmdpotential.units import coulomb_constant
@@ -163,8 +164,8 @@ def system(cell, count=300):
 def by_pairs(points, ions, cell, own=False):
     """Return potential and field at points, V and V/A, of all pairs within 60 A; at atoms without their own potential.
     """
-    result = get_engine("cpu").prepare(PotentialSum(Points(points), bound().truncated(60.0), cell, field=True)).run(
-        ions.positions, ions.charges)
+    work = PotentialSum(Points(points), bound().truncated(60.0), cell, field=True)
+    result = prepare_sum(get_engine("cpu"), work).run(ions.positions, ions.charges)
     potential, slope = result.values(), result.field().T
     if own:
         potential = potential - ions.charges * bound()(SOFT_CORE)

@@ -233,6 +233,7 @@ class HostGpu:
     """What a mesh sum asks of a GPU, in ordinary memory."""
 
     number, name, multiprocessors = 0, "host", 2
+    bound = device.Gpu.bound
 
     def __init__(self):
         self.buffers, self.kept, self.shared, self.libraries = {}, {}, {}, {}

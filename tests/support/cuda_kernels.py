@@ -13,11 +13,11 @@ import pytest
 from helpers import EVERYTHING
 
 from vmdpotential import cache, registry
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import build, radial
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import probe
 from vmdpotential.sums.cuda import maps
+from vmdpotential.sums.potential_sum import PotentialSum
 
 ARCHITECTURES = ("75", "80", "90")
 PROBES = [probe.DISPERSION, probe.GAUSSIAN, probe.SCREENED]

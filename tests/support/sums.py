@@ -3,12 +3,13 @@
 import numpy as np
 from helpers import interaction
 
-from vmdpotential.engines import PotentialSum, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Box, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import levels
 from vmdpotential.splitting import mesh
 from vmdpotential.sums import ChargeStatistics, Request, accuracy
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 #: Boundaries of a box of water of 30 A.
 CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
@@ -17,13 +18,13 @@ CELLS = {"open": None, "orthogonal": Cell.from_parameters(31, 33, 35),
 
 def run(engine, work, positions, charges):
     """Return the maps of a PotentialSum."""
-    result = engine.prepare(work).run(positions, charges)
+    result = prepare_sum(engine, work).run(positions, charges)
     return np.stack([result.values(), *result.field()]) if work.field else result.values()
 
 
 def at_points(engine, points, positions, charges, bound=None, cell=None, nearest=None):
     """Return the potential at points, of Coulomb unless given; `nearest` is filled with distances to charges."""
-    result = engine.prepare(PotentialSum(Points(points), bound or interaction("coulomb"), cell,
+    result = prepare_sum(engine, PotentialSum(Points(points), bound or interaction("coulomb"), cell,
                                          distances=nearest is not None)).run(positions, charges)
     if nearest is not None:
         nearest[:] = result.distances

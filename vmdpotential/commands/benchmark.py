@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from vmdpotential import registry
-from vmdpotential.engines import PRECISIONS
 from vmdpotential.errors import count_of
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
+from vmdpotential.sums.potential_sum import PRECISIONS
 
 if TYPE_CHECKING:
     from vmdpotential.sums import Plan
@@ -104,7 +104,7 @@ def benchmark(
         precision=precision, atoms=len(positions), points=lattice.size, pairs=terms if errors is None else None,
         first=first, seconds=[seconds for seconds, _ in runs], planned=planned,
         on_device=[seconds for _, seconds in runs if seconds], tolerance=sample.tolerance, errors=errors, plan=plan,
-        special_limit=backend.special_limit)
+        special_limit=sum(each.special_limit for each in backend.devices()) or None)
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:

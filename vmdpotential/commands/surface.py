@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -111,6 +112,21 @@ class ViewOptions(PictureOptions):
         return views
 
 
+class SurfaceResult(Result):
+    """A result that colours surfaces by values within a range."""
+
+    span: ValueRange
+
+    @property
+    @abstractmethod
+    def caption(self) -> str:
+        """Sentences for the legend of the figure."""
+
+    @abstractmethod
+    def draw(self) -> Figure:
+        """Return the figure."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SurfaceOutput:
     """Files of a surface."""
@@ -121,6 +137,41 @@ class SurfaceOutput:
     figure: Annotated[Path | None, Option(
         "figure to write: .png, .pdf or .svg", written=True, heading="main options")] = None
     force: Force = False
+
+    def checked_files(self, picture: PictureOptions) -> list[Path]:
+        """Return the files to write, after a check of their formats and of what exists."""
+        from vmdpotential.figures.page import check_figure_format
+        from vmdpotential.io.files.meshes import MESH_SUFFIXES
+
+        for path in self.output:
+            if path.suffix.lower() not in (".csv", *MESH_SUFFIXES):
+                raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
+                                 f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
+        if self.figure is not None:
+            check_figure_format(self.figure)
+        paths = [*self.output, *(path for path in (self.figure, picture.caption) if path is not None)]
+        files.check(paths, self.force)
+        return paths
+
+    def write_files(self, result: SurfaceResult, picture: PictureOptions, title: str,
+                    coloured: Callable[[], tuple[Surface, NDArray[np.float64]]]) -> None:
+        """Write the table and figure of a result, its caption, and a mesh coloured by values (V,) at its vertices."""
+        from vmdpotential.figures.page import render_figure
+        from vmdpotential.figures.surfaces import vertex_colours
+        from vmdpotential.io.files.meshes import is_mesh, put_mesh
+
+        with files.writing_files(result.files, self.force) as places:
+            for path, place in zip(result.files, places, strict=True):
+                if path == self.figure:
+                    place.write_bytes(render_figure(result.draw(), path, picture.dpi, title, caption=result.caption))
+                elif path == picture.caption:
+                    place.write_text(result.caption + "\n", encoding="utf-8")
+                elif is_mesh(path):
+                    mesh, values = coloured()
+                    put_mesh(mesh.vertices, mesh.triangles, mesh.normals,
+                             np.round(255 * vertex_colours(values, result.span)).astype(np.uint8), values, place, path)
+                else:
+                    put_table(result.table(), place)
 
 
 def surface(
@@ -162,25 +213,14 @@ def surface(
         When scikit-image is not installed.
     """
     from vmdpotential.figures import slices
-    from vmdpotential.figures.page import check_figure_format, render_figure
-    from vmdpotential.figures.surfaces import vertex_colours
-    from vmdpotential.io.files.meshes import MESH_SUFFIXES, is_mesh, put_mesh
     from vmdpotential.io.maps import map_name
 
-    for path in output.output:
-        if not is_mesh(path) and path.suffix.lower() != ".csv":
-            raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
-                             f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
-    figure, force = output.figure, output.force
-    if figure is not None:
-        check_figure_format(figure)
-    size = picture.size_for(figure)
+    size = picture.size_for(output.figure)
     if picture.range is not None:
         check_range(picture.range)
     if by == "patch" and patches is None:
         raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
-    paths = [*output.output, *(path for path in (figure, picture.caption) if path is not None)]
-    files.check(paths, force)
+    paths = output.checked_files(picture)
     structure, grid, prepared = _mapped(source, map, potential, unit_of_file)
     name = map_name(map) if isinstance(map, Path) else "potential" if map is None else "map"
     start = time.perf_counter()
@@ -223,24 +263,10 @@ def surface(
         threshold=patches, areas=found, places=patch_of, residues=_distinct(labels), moments=moments,
         span=span, by=by, names=names, tables=tables, values=values, structure=structure,
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
-        views=views, size=size, pictured=figure is not None,
+        views=views, size=size, pictured=output.figure is not None,
         label=slices.bar_label(grid) if picture.label is None else picture.label,
         head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
-    with files.writing_files(paths, force) as places:
-        for path, place in zip(output.output, places, strict=False):
-            if is_mesh(path):
-                made = mesh.part(drawn)
-                put_mesh(made.vertices, made.triangles, made.normals,
-                         np.round(255 * vertex_colours(values[drawn], span)).astype(np.uint8), values[drawn], place,
-                         path)
-            else:
-                put_table(result.table(), place)
-        for path, place in zip(paths[len(output.output):], places[len(output.output):], strict=True):
-            if path == figure:
-                place.write_bytes(render_figure(result.draw(), path, picture.dpi, slices.quantity_label(grid),
-                                                caption=result.caption))
-            else:
-                place.write_text(result.caption + "\n", encoding="utf-8")
+    output.write_files(result, picture, slices.quantity_label(grid), lambda: (result.drawn, values[drawn]))
     return result
 
 
@@ -256,7 +282,7 @@ class Cavity:
     lining: Sequence[str]
 
 
-class OnSurface(Result):
+class OnSurface(SurfaceResult):
     """Map on the surface of a molecule."""
 
     prepared: str | None
@@ -272,7 +298,6 @@ class OnSurface(Result):
     places: NDArray[np.int64]
     residues: Sequence[str]
     moments: ChargeMoments | None
-    span: Sequence[float]
     inside: float
     by: str
     tables: Sequence[Sequence[Row]]

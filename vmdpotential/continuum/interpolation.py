@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.continuum.equation import Problem
 from vmdpotential.continuum.smooth import ChargeKinks
-from vmdpotential.engines import SOFT_CORE
+from vmdpotential.interactions import SOFT_CORE
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]

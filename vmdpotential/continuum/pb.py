@@ -26,16 +26,16 @@ from vmdpotential.continuum.solution import (
 )
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, SolverRequest, refuse_lattice
 from vmdpotential.continuum.stated_errors import ReactionErrors
-from vmdpotential.engines import SOFT_CORE, Engine, get_engine
-from vmdpotential.engines.result import HostResult, SolvationTerms
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
-from vmdpotential.interactions import Quantity
+from vmdpotential.interactions import SOFT_CORE, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.sums import ChargeStatistics, Estimate, Plan, Refusal, result_bytes
 from vmdpotential.sums.accuracy import Errors
 from vmdpotential.sums.inputs import charges_and_positions
+from vmdpotential.sums.result import HostResult, SolvationTerms
 from vmdpotential.units import coulomb_constant
 
 log = logging.getLogger(__name__)

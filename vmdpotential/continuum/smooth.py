@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from vmdpotential.continuum.jump import flow_through_cuts, interpolate_along_edge
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.continuum.region import planes_at_once
-from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 Values = NDArray[np.float32]

@@ -37,8 +37,7 @@ from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, NodeSum
 from vmdpotential.continuum.pores import find_pores
 from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.continuum.stated_errors import ReactionErrors
-from vmdpotential.engines import Engine, PotentialSum, get_engine
-from vmdpotential.engines.result import Result
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -47,6 +46,8 @@ from vmdpotential.sums import ChargeStatistics, Method, Plan, Request
 from vmdpotential.sums.accuracy import Errors, run_to_tolerance
 from vmdpotential.sums.choice import fastest_method
 from vmdpotential.sums.points import request_at, sum_at
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import Result
 from vmdpotential.units import coulomb_constant, debye_length
 
 T = TypeVar("T")
@@ -448,7 +449,7 @@ class TwoLattices:
         c = self.continuum
         factor, charged = c.constant / c.inside, c.charges != 0
         if len(points) * int(charged.sum()) < PAIRS:
-            sums = self.engine.prepare(PotentialSum(Points(points), COULOMB.bind(), field=True)).run(
+            sums = prepare_sum(self.engine, PotentialSum(Points(points), COULOMB.bind(), field=True)).run(
                 c.positions[charged], c.charges[charged])
         else:
             sums = _sum(self.engine, points, c.positions, c.charges, True)
@@ -581,7 +582,7 @@ def _screened(continuum: Continuum, engine: Engine, points: Floats, positions: F
         return continuum.constant * layers.potential(layers.slab_of(continuum), points, positions, charges, apart)
     bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
     if len(points) * len(charges) < PAIRS:
-        values = engine.prepare(PotentialSum(Points(points), bound)).run(positions, charges).values()
+        values = prepare_sum(engine, PotentialSum(Points(points), bound)).run(positions, charges).values()
     else:
         if continuum.kappa > 0:
             bound = bound.truncated(BEYOND + DECAYED / continuum.kappa)

@@ -10,13 +10,13 @@ import numpy as np
 
 from vmdpotential import memory
 from vmdpotential.continuum.ions import ion_concentrations, ions_of, is_neutral
-from vmdpotential.engines import Engine, Floats
-from vmdpotential.engines.result import Result
+from vmdpotential.engines import Engine
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.sums import Plan, PotentialMethod, Refusal, Request
+from vmdpotential.sums.result import Floats, Result
 from vmdpotential.units import MAX_SALT
 
 log = logging.getLogger(__name__)

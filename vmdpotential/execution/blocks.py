@@ -212,7 +212,7 @@ class BlockResults:
             pool = CallingThread(self.work)
         elif self.workers:
             pool = Processes(self.work, self.workers)
-        elif (cost := needs.cost) is not None and get_engine(needs.engine).bindings() and is_picklable(self.work):
+        elif (cost := needs.cost) is not None and get_engine(needs.engine).devices() and is_picklable(self.work):
             with progress.listen_to_progress(heard):
                 pool, first = on_gpus(self.work, cost(), missing)
             self._first = {missing[0]: first} if first else {}

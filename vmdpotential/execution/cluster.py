@@ -176,7 +176,6 @@ def _block(work: Work, block: range, version: str) -> BlockResult:
 
     if version != __version__:
         raise BackendError(f"a worker has vmdpotential {__version__}, but version {version} is needed")
-    bindings, name = get_engine(work.needs().engine).bindings(), get_worker().name
-    binding = bindings[name % len(bindings)] if bindings and isinstance(name, int) else contextlib.nullcontext
-    with binding():
+    devices, name = get_engine(work.needs().engine).devices(), get_worker().name
+    with devices[name % len(devices)].bound() if devices and isinstance(name, int) else contextlib.nullcontext():
         return timed_result(work, block)

@@ -204,7 +204,8 @@ def on_threads(work: Work, blocks: int) -> WorkerPool:
     A thread that computes a whole block need not wait for others, and keeps its sums in its cache. No more blocks are
     computed at once than fit into memory; where that is one, the pool is the calling thread.
     """
-    bindings, stopped = get_engine(work.needs().engine).bindings() or shares(work, blocks), threading.Event()
+    devices, stopped = get_engine(work.needs().engine).devices(), threading.Event()
+    bindings = [device.bound for device in devices] or shares(work, blocks)
 
     def hear(label: str, fraction: float) -> None:  # not passed on, as a block only takes seconds
         if stopped.is_set():

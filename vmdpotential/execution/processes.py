@@ -65,9 +65,11 @@ def process_count(engine: str, most: int, cost: FrameCost | None = None) -> int:
     memory as the last work did, in addition to a result.
     """
     size, enough = (0, most) if cost is None else (cost.size, 2 * round((cost.reading + cost.seconds) / cost.seconds))
-    result, cores = get_engine(engine), threads.count()
-    gpus = len(result.bindings())
-    return max(gpus, min(most, cores, gpus * min(result.processes_per_gpu(size), enough) if gpus else cores))
+    devices, cores = get_engine(engine).devices(), threads.count()
+    if not devices:
+        return min(most, cores)
+    on_each = min(enough, *(device.process_capacity(size) for device in devices))
+    return max(len(devices), min(most, cores, len(devices) * on_each))
 
 
 class Processes(WorkerThreads):
@@ -93,9 +95,11 @@ class Processes(WorkerThreads):
         self._folder = tempfile.TemporaryDirectory(dir=_in_memory(4 * count * size), ignore_cleanup_errors=True)
         # in a file: the start of a process with more data than a pipe holds would block until it reads that
         (Path(self._folder.name) / WORK).write_bytes(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
-        environment = get_engine(work.needs().engine).environment
-        self._processes = [_Process(Path(self._folder.name), place, share(count) | environment(place))
-                           for place in range(count)]
+        devices = get_engine(work.needs().engine).devices()
+        self._processes = [
+            _Process(Path(self._folder.name), place,
+                     share(count) | (devices[place % len(devices)].environment if devices else {}))
+            for place in range(count)]
         super().__init__([process.compute for process in self._processes], self._terminate)
 
     def _terminate(self) -> None:
@@ -121,9 +125,9 @@ def on_gpus(work: Work, cost: FrameCost, blocks: Sequence[range]) -> tuple[Worke
         The result of the first block, if it was computed to measure its time.
     """
     engine, first = work.needs().engine, None
-    left, bindings = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).bindings()
+    left, devices = max(cost.seconds, cost.reading) * sum(map(len, blocks)), get_engine(engine).devices()
     if left < START:  # measured, as Python also takes time
-        with bindings[0]() if len(bindings) > 1 else contextlib.nullcontext():
+        with devices[0].bound() if len(devices) > 1 else contextlib.nullcontext():
             first = CallingThread(work).submit(blocks[0])
         left = 0.0 if first.exception() else first.result()[1] * (len(blocks) - 1)
     if left > START:
@@ -212,9 +216,9 @@ def _serve(pipe: Connection, place: int, folder: Path, environment: Mapping[str,
     with contextlib.suppress(OSError):  # if memory runs out, the system should kill this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     work = pickle.loads((folder / WORK).read_bytes())
-    bindings = get_engine(work.needs().engine).bindings()
-    binding = bindings[place % len(bindings)] if bindings else contextlib.nullcontext
-    with binding(), contextlib.suppress(EOFError, OSError):
+    devices = get_engine(work.needs().engine).devices()
+    bound = devices[place % len(devices)].bound() if devices else contextlib.nullcontext()
+    with bound, contextlib.suppress(EOFError, OSError):
         while True:
             block = pipe.recv()
             try:

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
 from vmdpotential.continuum.solver import SolventRequest, in_solution
-from vmdpotential.engines import SOFT_CORE, Prepared, get_engine, with_transforms
-from vmdpotential.engines.result import Errors, Result
+from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
@@ -32,7 +31,7 @@ from vmdpotential.frames.sums import FrameRows, FrameSum
 from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
 from vmdpotential.frames.whole import superposing_rotation
 from vmdpotential.grid.lattice import Points
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames
 from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind_interaction, check_tolerance, choose_cell, stated_medium
 from vmdpotential.maps.interaction import medium_of_sum
@@ -48,8 +47,10 @@ from vmdpotential.sums import Plan
 from vmdpotential.sums.accuracy import choose_rows
 from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
+from vmdpotential.sums.potential_sum import Prepared
 from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan
 from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.result import Errors, Result
 from vmdpotential.units import coulomb_constant
 
 Floats = NDArray[np.float64]

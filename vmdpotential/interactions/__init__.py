@@ -25,6 +25,9 @@ from vmdpotential.interactions.program import TracedProgram, evaluate_program
 from vmdpotential.interactions.tracing import Scalar, trace_radial
 from vmdpotential.units import ionic_strength
 
+#: Closest distance, A: an atom nearer to a point contributes the potential at this distance, and no field.
+SOFT_CORE = 0.01
+
 if TYPE_CHECKING:
     from vmdpotential.splitting.long_range import LongRange
 

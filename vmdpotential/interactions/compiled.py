@@ -37,6 +37,9 @@ RADIAL, PAIR_RESULTS = ("value", "derivative"), ("slope", "energy")
 #: Operations of the interpreter, by their numbers.
 OPERATIONS = ("add", "sub", "mul", "div", "fma", "min", "max", "less", "select", "sqrt", "exp", "erfc", "interpolate")
 
+#: Longest line of a function, without its indentation, and an operator outside of a call.
+MAX_LINE, _OPERATOR = 100, re.compile(r" [-+*/] (?![^()]*\))|^-")
+
 _HEAD = """\
 // Radial functions of interactions and terms of pair potentials; written by scripts/make_radial_functions.
 //
@@ -140,7 +143,7 @@ class VectorSource(CSource):
 
     def const(self, value: float) -> str:
         """Return a number in all places."""
-        return f"traced::fill<V>((traced::number_of<V>){float(value)!r})"
+        return f"traced::constant<V>({float(value)!r})"
 
     def _call(self, function: str, *arguments: str) -> str:
         return self._let(f"traced::{function}({', '.join(arguments)})", "auto" if function == "less" else "")
@@ -250,10 +253,30 @@ def _source(function: BuiltIn) -> str:
                 names[number] = back_end.interpolate(*(names[a] for a in arguments[:2]))
             else:
                 names[number] = getattr(back_end, operation)(*(names[a] for a in arguments))
-        lines.append(f"    MEMBER V {name}(V r2, V rinv{sides}) const\n    {{")
-        lines += [f"      {line.lstrip()}" for line in back_end.lines]
-        lines += [f"      return {names[result]};", "    }"]
+        head, body = f"    MEMBER V {name}(V r2, V rinv{sides}) const", [*back_end.lines, f"return {names[result]};"]
+        body = _with_expressions(body)
+        lines += [f"{head} {{ {body[0]} }}"] if len(body) == 1 and len(head + body[0]) < MAX_LINE else [
+            f"{head}\n    {{", *(f"      {line}" for line in body), "    }"]
     return "\n".join([*lines, "};\n"])
+
+
+def _with_expressions(lines: Sequence[str]) -> list[str]:
+    """Return lines of C++ in which a variable that one later line uses once is its expression, as far as that fits."""
+    result: list[str] = []
+    for line in map(str.strip, lines):
+        for variable in re.findall(r"\bt\d+\b", line.split("=", 1)[-1]):
+            definition = next((n for n, text in enumerate(result) if f" {variable} = " in text), None)
+            if definition is None or sum(len(re.findall(rf"\b{variable}\b", text)) for text in lines) != 2:
+                continue
+            value = result[definition].split(" = ", 1)[1].rstrip(";")
+            before, after = re.split(rf"\b{variable}\b", line)
+            apart = before.endswith(("(", ", ", "= ", "return ")) and after.startswith((")", ",", ";"))
+            whole = before + (value if apart or not _OPERATOR.search(value) else f"({value})") + after
+            if len(whole) <= MAX_LINE:
+                line = whole
+                del result[definition]
+        result.append(line)
+    return result
 
 
 def _needed(program: TracedProgram, results: Iterable[int]) -> list[int]:

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.engines import PotentialSum
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -30,6 +29,7 @@ from vmdpotential.ions.moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, FreeSites, 
 from vmdpotential.ions.potential import SitePotential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.points import request_at, sum_at
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
@@ -370,7 +370,7 @@ class _OpenPair:
     steps = None
 
     def __init__(self, engine: Engine) -> None:
-        self._sum = engine.prepare(PotentialSum(Points(np.zeros((0, 3))), COULOMB.bind()))
+        self._sum = prepare_sum(engine, PotentialSum(Points(np.zeros((0, 3))), COULOMB.bind()))
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge to that at points."""

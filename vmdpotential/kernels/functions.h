@@ -35,6 +35,7 @@ template <class To, class From> INLINE To bits_as(From x)
 
 // A number in all places; unlike a sum with 0, the difference costs no instruction.
 template <class V> INLINE V fill(number_of<V> x) { return x - V{}; }
+template <class V> INLINE V constant(double x) { return fill<V>((number_of<V>)x); }
 
 template <class V> INLINE V fma(V a, V b, V c) { return a * b + c; }  // rounded once where the processor can
 template <class V> INLINE auto less(V a, V b) { return a < b; }

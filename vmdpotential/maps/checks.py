@@ -9,7 +9,7 @@ import numpy as np
 
 from vmdpotential import registry
 from vmdpotential.continuum.solver import ContinuumSolver
-from vmdpotential.engines import Engine, Floats, PotentialSum, get_engine
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Interaction
@@ -18,6 +18,8 @@ from vmdpotential.maps.options import SumOptions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.sums import ChargeStatistics, Method, Request, accuracy
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import Floats
 
 #: Tolerance that approximate methods are run with and checked against.
 TOLERANCE = 1e-4
@@ -106,7 +108,7 @@ def _check_interaction(backend: Engine, interaction: Interaction) -> list[tuple[
     worst = 0.0
     for check in interaction.checks:
         bound = interaction.bind(**check.parameters)
-        by_engine = backend.prepare(PotentialSum(Points(np.array([[check.r, 0, 0]])), bound)).run(
+        by_engine = prepare_sum(backend, PotentialSum(Points(np.array([[check.r, 0, 0]])), bound)).run(
             np.zeros((1, 3)), np.ones(1)).values()
         scale = abs(check.value) or 1.0
         worst = max(worst, float(abs(bound(check.r) - check.value)) / scale, abs(by_engine[0] - check.value) / scale)

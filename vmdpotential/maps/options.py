@@ -9,13 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from vmdpotential import registry
-from vmdpotential.engines import PRECISIONS
 from vmdpotential.interactions.gaussian import ewald_factor
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIUM_HELP, MEDIUM_KINDS, Medium
 from vmdpotential.molecule.radii import RADII_CHOICES
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import CheckedOptions, Option, document_options, parse_numbers
+from vmdpotential.sums.potential_sum import PRECISIONS
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from vmdpotential import __version__
 from vmdpotential.continuum.solver import in_solution
 from vmdpotential.engines import Engine, get_engine
-from vmdpotential.engines.result import Errors, Result
 from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
@@ -35,6 +34,7 @@ from vmdpotential.sums import ChargeStatistics, Method, Plan, PotentialMethod, R
 from vmdpotential.sums.choice import QUICK_SUM_FACTOR
 from vmdpotential.sums.inputs import charges_near
 from vmdpotential.sums.refinement import SAFETY_FACTOR
+from vmdpotential.sums.result import Errors, Result
 from vmdpotential.sums.slabs import Sink, by_slabs
 from vmdpotential.units import coulomb_constant
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, Engine
+from vmdpotential.engines import Engine
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.kernels.launch import Kernel, KernelFile
 
 Floats = NDArray[np.float64]

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import registry
-from vmdpotential.engines import SOFT_CORE, Prepared, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Points
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.cell import Cell, same_cell
@@ -40,6 +41,7 @@ from vmdpotential.sums import Method, Plan, Request
 from vmdpotential.sums.accuracy import choose_rows
 from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
+from vmdpotential.sums.potential_sum import Prepared
 from vmdpotential.sums.reference import exact_values
 from vmdpotential.sums.refinement import Attempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, get_engine
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError
-from vmdpotential.interactions import Quantity, complete_parameters
+from vmdpotential.interactions import SOFT_CORE, Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.kernels.launch import Kernel, KernelFile
 from vmdpotential.molecule.atomnames import NUCLEOTIDES, family

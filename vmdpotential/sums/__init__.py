@@ -22,23 +22,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vmdpotential import memory, registry
-from vmdpotential.engines import (
-    PRECISIONS,
-    Engine,
-    PotentialSum,
-    Prepared,
-    check_precision,
-    get_engine,
-)
-from vmdpotential.engines.result import MeanOfResults, Result, RunningMean
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
 from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound, Interaction
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
+from vmdpotential.sums.potential_sum import PRECISIONS, PotentialSum, Prepared, check_precision, prepare_sum
+from vmdpotential.sums.result import MeanOfResults, Result, RunningMean
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import Floats
+    from vmdpotential.sums.result import Floats
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ class Request:
     interaction : Bound
     charges : Charges
     precision : str
-        One of :data:`vmdpotential.engines.PRECISIONS`.
+        One of :data:`vmdpotential.sums.potential_sum.PRECISIONS`.
     tolerance : float
         Greatest relative rms error, as defined by :class:`vmdpotential.sums.accuracy.Errors`.
     field : bool
@@ -260,7 +254,7 @@ class Plan(Prepared):
         return MeanOfResults(self.in_order())
 
     def in_cell(self, cell: Cell) -> Plan:
-        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.PotentialSum.in_cell`.
+        """Return the same plan for another periodic cell; see :meth:`.PotentialSum.in_cell`.
 
         Raises
         ------
@@ -297,7 +291,7 @@ class SumPlan(Plan):
     @cached_property
     def prepared(self) -> Prepared:
         """The sum prepared on its engine, when and where it is first run."""
-        return get_engine(self.engine).prepare(self.work)
+        return prepare_sum(get_engine(self.engine), self.work)
 
     @property
     def concurrent(self) -> bool:
@@ -317,7 +311,7 @@ class SumPlan(Plan):
 
     def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> Prepared:
         """Return the sum for a frame."""
-        return get_engine(self.engine).prepare(replace(self.work, target=target, cell=cell))
+        return prepare_sum(get_engine(self.engine), replace(self.work, target=target, cell=cell))
 
     def run(self, positions: ArrayLike, charges: ArrayLike, target: Lattice | Points | None = None) -> Result:
         """Return the sum for positions (N, 3), A, and charges (N,), e."""
@@ -333,7 +327,7 @@ class SumPlan(Plan):
         return self.prepared.new_mean()
 
     def in_cell(self, cell: Cell) -> SumPlan:
-        """Return the same plan for another periodic cell; see :meth:`vmdpotential.engines.PotentialSum.in_cell`."""
+        """Return the same plan for another periodic cell; see :meth:`.PotentialSum.in_cell`."""
         return replace(self, work=self.work.in_cell(cell))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -368,7 +362,7 @@ class PotentialMethod(abc.ABC, Generic[R]):
     boundary_reason: str = ""
     #: Names of the possible interactions; None for any.
     interactions: tuple[str, ...] | None = None
-    #: Possible precisions, of :data:`vmdpotential.engines.PRECISIONS`.
+    #: Possible precisions, of :data:`vmdpotential.sums.potential_sum.PRECISIONS`.
     precisions: tuple[str, ...] = PRECISIONS
     #: Whether it can compute the field.
     field: bool = True

@@ -13,15 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, Engine, PotentialSum
-from vmdpotential.engines.result import Errors as Errors
-from vmdpotential.engines.result import Result
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, Points
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 from vmdpotential.sums import Method, Plan, Request, slabs
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan, full_potential
 from vmdpotential.sums.refinement import BY_ERROR, BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
+from vmdpotential.sums.result import Errors as Errors
+from vmdpotential.sums.result import Result
 from vmdpotential.sums.slabs import Sink
 
 Floats = NDArray[np.float64]
@@ -189,7 +191,7 @@ def _exact(request: Request, points: Floats, positions: Floats, charges: Floats,
             bound, splits = bound.truncated(far), False
     if splits:
         return full_potential(points, positions, charges, cell, engine, bound, EXACT_TOLERANCE * request.tolerance)
-    return engine.prepare(PotentialSum(Points(points), bound, cell, distances=True)).run(positions, charges)
+    return prepare_sum(engine, PotentialSum(Points(points), bound, cell, distances=True)).run(positions, charges)
 
 
 def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,

@@ -19,7 +19,7 @@ import numpy as np
 
 from vmdpotential import __version__, progress, registry
 from vmdpotential import cache as disk
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.errors import BackendError, MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -27,6 +27,7 @@ from vmdpotential.kernels import threads
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.sums.costs import Size, mesh_sum_seconds
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def expected_seconds(estimated: float, engine: Engine) -> float:
     """
     fixed = min(estimated, engine.costs.fixed)
     try:
-        workers = 1 if engine.bindings() else threads.count()
+        workers = 1 if engine.devices() else threads.count()
         return measured_ratio(engine) * (fixed + (estimated - fixed) / workers)
     except BackendError:  # the plan is for another machine
         return estimated
@@ -106,10 +107,10 @@ def measure(engine: Engine) -> float:
         work = PotentialSum(lattice, COULOMB.bind())
         expected = engine.costs.fixed + engine.costs.direct * CHARGES * lattice.size
     # of one thread that shares the cores with other programs, the time that it has a core
-    clock, times = time.perf_counter if engine.bindings() else time.process_time, []
+    clock, times = time.perf_counter if engine.devices() else time.process_time, []
     for _ in range(1 + RUNS):  # the first one also imports and compiles
         start = clock()
-        engine.prepare(work).run(positions, charges).values()
+        prepare_sum(engine, work).run(positions, charges).values()
         times.append(clock() - start)
     return min(times[1:]) / expected
 

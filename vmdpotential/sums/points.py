@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine, with_transforms
-from vmdpotential.engines.result import Errors, HostResult, Result
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import Bound
@@ -16,6 +15,7 @@ from vmdpotential.sums import ChargeStatistics, Plan, Request
 from vmdpotential.sums.accuracy import run_to_tolerance
 from vmdpotential.sums.choice import fastest_method, methods_for
 from vmdpotential.sums.machine import is_worth_waiting
+from vmdpotential.sums.result import Errors, HostResult, Result
 
 Floats = NDArray[np.float64]
 

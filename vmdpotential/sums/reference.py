@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, Engine, PotentialSum
-from vmdpotential.engines.result import Result
+from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Points
-from vmdpotential.interactions import Bound, coulomb
+from vmdpotential.interactions import SOFT_CORE, Bound, coulomb
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
 from vmdpotential.sums import Plan, Request, direct, ewald
 from vmdpotential.sums.ewald import EWALD_ACCURACY, ewald_sum
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import Result
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ def full_potential(points: Floats, positions: Floats, charges: Floats, cell: Cel
     """
     bound = interaction or coulomb.INTERACTION.bind()
     if cell is None:
-        return engine.prepare(PotentialSum(Points(points), bound, distances=True)).run(positions, charges)
+        return prepare_sum(engine, PotentialSum(Points(points), bound, distances=True)).run(positions, charges)
     return ewald_sum(bound, cell, Points(points), len(positions), engine, accuracy, distances=True).run(
         positions, charges)
 
@@ -88,7 +89,8 @@ def exact_values(plan: Plan, request: Request, target: Points, positions: Floats
     exact = finer.prepare(target, positions, request.cell)
     sums = [(1.0, exact)]
     if plan.short is not None:
-        sums.append((-1.0, engine.prepare(PotentialSum(target, plan.short, request.cell, "double", request.field))))
+        shorter = PotentialSum(target, plan.short, request.cell, "double", request.field)
+        sums.append((-1.0, prepare_sum(engine, shorter)))
     results = [(sign, each.run(positions, charges)) for sign, each in sums]
     fields = [sign * field for sign, result in results if (field := result.field()) is not None]
     return (np.sum([sign * result.values() for sign, result in results], 0), np.sum(fields, 0) if fields else None,

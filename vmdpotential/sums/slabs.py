@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import Floats
-from vmdpotential.engines.result import HostSums, Maps, Result, UnstatedProperties
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.sums import Plan, Request, interpolated_bytes
+from vmdpotential.sums.result import Floats, HostSums, Maps, Result, UnstatedProperties
 
 #: The number of planes in a slab is a multiple of this, as are the tiles of every engine and the blocks of files.
 LAYER = 16

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike, NDArray
@@ -14,11 +12,9 @@ from vmdpotential.engines.costs import CUDA_COSTS, Costs
 from vmdpotential.errors import BackendError
 
 if TYPE_CHECKING:
+    from vmdpotential.engines.cuda.device import Gpu
     from vmdpotential.engines.cuda.launches import DeviceArray
     from vmdpotential.kernels.launch import Kernel
-
-#: Largest number of processes that share a GPU; this many decode XTC frames as fast as an H200 computes maps of them.
-PROCESSES = 8
 
 
 class CudaEngine(Engine):
@@ -36,9 +32,7 @@ class CudaEngine(Engine):
         BackendError
             If PyCUDA, the driver, nvcc or a GPU that is new enough is missing; the message says which.
         """
-        from vmdpotential.engines.cuda import device
-
-        device.gpus()
+        self.devices()
 
     @property
     def has_transforms(self) -> bool:
@@ -53,43 +47,18 @@ class CudaEngine(Engine):
 
     def describe(self) -> str:
         """Return the names, memory and compute capabilities of the GPUs in use."""
+        return "; ".join(map(str, self.devices()))
+
+    def devices(self) -> tuple[Gpu, ...]:
+        """Return the GPUs in use."""
         from vmdpotential.engines.cuda import device
 
-        return "; ".join(map(str, device.gpus()))
-
-    def bindings(self) -> list[Callable[[], AbstractContextManager[None]]]:
-        """Return one function per GPU, whose context manager binds a thread to it."""
-        from vmdpotential.engines.cuda import device
-
-        return [partial(device.bound, gpu) for gpu in device.gpus()]
-
-    def environment(self, place: int) -> dict[str, str]:
-        """Return environment variables that give the process number `place`, from 0, a GPU of its own.
-
-        Contexts on the other GPUs would take a sixth of a second each, in one process after another.
-        """
-        from vmdpotential.engines.cuda import device
-
-        result = device.gpus()
-        return {"VMDPOTENTIAL_GPUS": str(result[place % len(result)].number)}
-
-    def processes_per_gpu(self, size: int = 0) -> int:
-        """Return how many processes should share each GPU, judged by the last run, with `size` more bytes for each."""
-        from vmdpotential.engines.cuda import device
-
-        return max(1, min(PROCESSES, *(gpu.process_capacity(size) for gpu in device.gpus())))
+        return device.gpus()
 
     @property
     def vector_size(self) -> int:
         """Number of threads of a warp."""
         return 32
-
-    @property
-    def special_limit(self) -> float:
-        """Inverse square roots per second that the special function units of all GPUs compute."""
-        from vmdpotential.engines.cuda import device
-
-        return sum(gpu.special_limit for gpu in device.gpus())
 
     def room(self, size: int, beside: DeviceArray | None = None) -> AbstractContextManager[None]:
         """Return a context in which arrays and launches are on one GPU, where `size` bytes are free."""
@@ -139,7 +108,6 @@ class CudaEngine(Engine):
         from vmdpotential.engines.cuda import launches
 
         launches.launch_team(kernel, workers, **values)
-
 
 
 ENGINE = CudaEngine()

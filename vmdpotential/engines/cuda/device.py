@@ -31,6 +31,9 @@ from vmdpotential.extras import install_command
 #: Bytes that a process takes on a GPU in addition to its buffers.
 CONTEXT = 700_000_000
 
+#: Largest number of processes that share a GPU; this many decode XTC frames as fast as an H200 computes maps of them.
+MAX_PROCESSES = 8
+
 #: The oldest compute capability that the kernels run on.
 OLDEST = (6, 0)
 
@@ -254,9 +257,26 @@ class Gpu:
             size * len(spare) for size, spare in self._spare.items())
 
     def process_capacity(self, size: int) -> int:
-        """Return how many more processes fit onto this GPU, if each needs this one's buffers and `size` more bytes."""
+        """Return how many processes should share this GPU, if each needs this one's buffers and `size` more bytes."""
         with self:
-            return int(self.free() // (self.allocated_bytes() + size + CONTEXT))
+            return max(1, min(MAX_PROCESSES, int(self.free() // (self.allocated_bytes() + size + CONTEXT))))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables that give a process this GPU alone.
+
+        Contexts on the other GPUs would take a sixth of a second each, in one process after another.
+        """
+        return {"VMDPOTENTIAL_GPUS": str(self.number)}
+
+    @contextlib.contextmanager
+    def bound(self) -> Iterator[None]:
+        """Run everything that this thread computes inside the block on this GPU."""
+        token = _bound.set(self)
+        try:
+            yield
+        finally:
+            _bound.reset(token)
 
     def buffer(self, name: str, size: int) -> int:
         """Return the address of a named buffer of at least `size` bytes, valid until the next call with this name.
@@ -456,20 +476,10 @@ def gpus() -> tuple[Gpu, ...]:
 _bound: ContextVar[Gpu | None] = ContextVar("bound", default=None)
 
 
-@contextlib.contextmanager
-def bound(gpu: Gpu) -> Iterator[None]:
-    """Run everything that this thread computes inside the block on one GPU."""
-    token = _bound.set(gpu)
-    try:
-        yield
-    finally:
-        _bound.reset(token)
-
-
 def least_busy_gpus(count: int) -> list[Gpu]:
     """Return up to `count` GPUs, those first that the fewest threads use or wait for.
 
-    A thread that is :func:`bound` to a GPU gets only this one.
+    A thread that is bound to a GPU (:meth:`Gpu.bound`) gets only this one.
     """
     gpu = _bound.get()
     if gpu is not None:

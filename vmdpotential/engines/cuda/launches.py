@@ -70,7 +70,7 @@ def room(size: int, beside: DeviceArray | None = None) -> Iterator[None]:
     MemoryPlanError
         If more memory is needed than is free.
     """
-    with device.with_room(size, None if beside is None else beside.gpu) as gpu, device.bound(gpu):
+    with device.with_room(size, None if beside is None else beside.gpu) as gpu, gpu.bound():
         before, _held.gpu = _held.gpu, gpu
         try:
             yield

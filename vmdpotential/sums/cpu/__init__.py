@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 
 
 def prepare(work: PotentialSum) -> Prepared:

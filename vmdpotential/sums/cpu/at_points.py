@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum, Prepared
-from vmdpotential.engines.result import HostResult
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cpu import mesh as engine
 from vmdpotential.sums.cpu.nearby import cutoff_at_points, field_at_points
 from vmdpotential.sums.cpu.points import at_points
 from vmdpotential.sums.inputs import charges_and_positions
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
+from vmdpotential.sums.result import HostResult
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.smooth import Nodes
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call_kernel, launch_kernel
 from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.sums.smooth import Nodes
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class MeshSum:
     lattice : Lattice
         Lattice to which the mesh is interpolated.
     precision : str
-        One of :data:`vmdpotential.engines.PRECISIONS`.
+        One of :data:`vmdpotential.sums.potential_sum.PRECISIONS`.
     """
 
     def __init__(self, mesh: Mesh, lattice: Lattice, precision: str) -> None:

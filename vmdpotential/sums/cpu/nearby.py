@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import SOFT_CORE
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import launch_kernel

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum, Prepared
-from vmdpotential.engines.result import HostResult, Maps, RunningMean, check_frames
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cpu import mesh, tiles
 from vmdpotential.sums.inputs import charges_and_positions, in_box
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
+from vmdpotential.sums.result import HostResult, Maps, RunningMean, check_frames
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class CpuMeshSum(CpuSum):
 
 
 class MeshMean:
-    """The mean of a mesh sum, with one transform at the end; see :class:`~vmdpotential.engines.result.RunningMean`."""
+    """The mean of a mesh sum, with one transform at the end; see :class:`~vmdpotential.sums.result.RunningMean`."""
 
     def __init__(self, lattice_sum: CpuSum, smooth: mesh.MeshSum) -> None:
         self.lattice_sum, self.smooth, self.count = lattice_sum, smooth, 0

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Bound, Scaled
+from vmdpotential.interactions import SOFT_CORE, Bound, Scaled
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from vmdpotential.engines import PotentialSum, Prepared
 from vmdpotential.splitting.mesh import Mesh
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 
 #: Folder of the kernels.
 KERNEL_FOLDER = Path(__file__).parent

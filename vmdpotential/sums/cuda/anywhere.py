@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import device
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.molecule.cell import Cell
@@ -19,6 +17,8 @@ from vmdpotential.sums.cuda import kernel_file, maps
 from vmdpotential.sums.cuda.mesh import MeshSum
 from vmdpotential.sums.cuda.points import PairsAtPoints
 from vmdpotential.sums.inputs import charges_and_positions, in_box
+from vmdpotential.sums.potential_sum import PotentialSum
+from vmdpotential.sums.result import HostResult
 
 Floats = NDArray[np.float64]
 

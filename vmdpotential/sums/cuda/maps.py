@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.result import HostResult, Result
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import Scaled
+from vmdpotential.interactions import SOFT_CORE, Scaled
 from vmdpotential.sums.cuda import cells, kernel_file
 from vmdpotential.sums.inputs import charges_and_positions, in_box
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
+from vmdpotential.sums.result import HostResult, Result
 
 Floats = NDArray[np.float64]
 

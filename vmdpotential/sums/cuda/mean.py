@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vmdpotential.engines.result import HostResult, MeanOfResults, Result, check_frames
 from vmdpotential.sums.cuda import maps
 from vmdpotential.sums.cuda import result as results
 from vmdpotential.sums.inputs import charges_and_positions, in_box
+from vmdpotential.sums.result import HostResult, MeanOfResults, Result, check_frames
 
 if TYPE_CHECKING:
     from vmdpotential.sums.cuda.mesh import MeshSum
 
 
 class MeshMean:
-    """The mean of a mesh sum; see :class:`vmdpotential.engines.result.RunningMean`.
+    """The mean of a mesh sum; see :class:`vmdpotential.sums.result.RunningMean`.
 
     Frames are queued without waiting for the GPU. If its memory is too small for the sums, or for a map at once, the
     maps of all frames are averaged instead.

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda import fft
-from vmdpotential.engines.result import RunningMean
 from vmdpotential.splitting.mesh import Mesh, spline_correction
 from vmdpotential.sums.cuda import maps
 from vmdpotential.sums.cuda.nodes import NodeSum
+from vmdpotential.sums.potential_sum import PotentialSum
+from vmdpotential.sums.result import RunningMean
 
 Floats = NDArray[np.float64]
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import PotentialSum
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.smooth import SmoothPart
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cuda import kernel_file, maps
+from vmdpotential.sums.potential_sum import PotentialSum
+from vmdpotential.sums.smooth import SmoothPart
 
 Floats = NDArray[np.float64]
 

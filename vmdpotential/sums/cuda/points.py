@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines import SOFT_CORE, PotentialSum, Prepared
 from vmdpotential.engines.cuda import device, pinned, radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.result import HostResult
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import coordinate_bounds
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.cuda import kernel_file
 from vmdpotential.sums.inputs import charges_and_positions
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared
+from vmdpotential.sums.result import HostResult
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
-from vmdpotential.engines.result import Result, UnstatedProperties
 from vmdpotential.sums.cuda import kernel_file
+from vmdpotential.sums.result import Result, UnstatedProperties
 
 Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
@@ -35,7 +35,7 @@ TASK = struct_type("ResultTask", [
 
 
 class DeviceResult(UnstatedProperties):
-    """Maps in the memory of a GPU; see :class:`vmdpotential.engines.result.Result`.
+    """Maps in the memory of a GPU; see :class:`vmdpotential.sums.result.Result`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class DeviceResult(UnstatedProperties):
 
 
 class DeviceSums:
-    """Sums over results in the memory of a GPU; see :class:`vmdpotential.engines.result.Sums`."""
+    """Sums over results in the memory of a GPU; see :class:`vmdpotential.sums.result.Sums`."""
 
     def __init__(self, gpu: Gpu, shape: tuple[int, int, int, int]) -> None:
         self.gpu, self.shape, self.count = gpu, shape, 0

@@ -18,13 +18,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.splitting.mesh import SplittingChoice
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 from vmdpotential.sums import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
 from vmdpotential.sums.costs import Size, cheapest_mesh, exponential_count, mesh_sum_parts
 from vmdpotential.sums.pme import Choice, mesh_bytes, plan_on_mesh
+from vmdpotential.sums.potential_sum import PotentialSum
 
 #: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
 #: of molecules are uncorrelated (measured in water: 0.95 to 1.1 of the prediction).

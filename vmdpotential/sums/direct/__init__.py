@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from vmdpotential.engines import Engine, PotentialSum
+from vmdpotential.engines import Engine
 from vmdpotential.interactions import Bound
 from vmdpotential.sums import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
 from vmdpotential.sums.costs import exponential_count
 from vmdpotential.sums.cutoff import pairwise_estimate
+from vmdpotential.sums.potential_sum import PotentialSum
 
 #: Approximate part of the tolerance that the neglected part of a decaying interaction takes.
 NEGLECTED_PART = 1e-3

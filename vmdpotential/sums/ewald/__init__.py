@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, PotentialSum, Prepared, get_engine
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.engines.costs import Costs
-from vmdpotential.engines.result import HostResult
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
@@ -28,6 +27,8 @@ from vmdpotential.splitting.long_range import LongRange, LongRangeSplit, long_ra
 from vmdpotential.sums import Estimate, Method, Plan, Request, result_bytes
 from vmdpotential.sums.ewald.waves import structure_factors
 from vmdpotential.sums.inputs import charges_and_positions
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
+from vmdpotential.sums.result import HostResult
 
 Floats = NDArray[np.float64]
 
@@ -147,7 +148,7 @@ class EwaldSum(Prepared):
                        "correct the cell if it is far too thin, or use a longer {cutoff}")
         larger, nowhere = Cell(tiling.basis * np.array(tiling.repeats)[:, None]), Points(np.zeros((0, 3)))
         # the first has the longest range, and gives the distances
-        self._pairs = [(sign, engine.prepare(PotentialSum(nowhere, bound, larger, "double", field,
+        self._pairs = [(sign, prepare_sum(engine, PotentialSum(nowhere, bound, larger, "double", field,
                                                           distances=distances and n == 0)))
                        for n, (sign, bound) in enumerate(waves.pairs) if pairs]
         self._self_potential = float(waves.smooth.long(0.0)) + sum(sign * each.self_potential

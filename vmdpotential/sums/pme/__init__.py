@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.engines import Engine, PotentialSum, Prepared, get_engine
-from vmdpotential.engines.result import Result
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
@@ -36,6 +35,8 @@ from vmdpotential.splitting.mesh import Mesh, Smooth, SplittingChoice, mesh_arou
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.sums.costs import Size, cheapest_mesh
 from vmdpotential.sums.costs import transform_extents as _transform
+from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
+from vmdpotential.sums.result import Result
 
 Floats = NDArray[np.float64]
 
@@ -155,7 +156,7 @@ class MeshPlan(Plan):
         nodes = math.prod(_transform(_extents(points, positions, cell), self.spacing, self.order, cell is not None))
         memory.require(_bytes(self.request, nodes, 0.0), f"a mesh of {nodes:.3g} points",
                        "use a larger {tolerance}, or correct atoms and points that are far away")
-        ready = get_engine(self.engine).prepare(PotentialSum.split(
+        ready = prepare_sum(get_engine(self.engine), PotentialSum.split(
             target, self._mesh(points, positions, cell), "double", self.request.field, self.request.radius is None))
         if cell is not None:
             object.__setattr__(self, "_last", (cell, ready))

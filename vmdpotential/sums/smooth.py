@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from vmdpotential.engines import PotentialSum, Prepared
     from vmdpotential.grid.lattice import Box
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
+    from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 
 Floats = NDArray[np.float64]
 
