@@ -263,13 +263,14 @@ class BornProfile(Result):
     def draw(self) -> Figure:
         """Return the figure of the energy along the path."""
         from vmdpotential.figures import prepare
-        from vmdpotential.figures.page import COLUMN_WIDTHS, figure_style
+        from vmdpotential.figures.page import figure_style
+        from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 
         prepare()
         from matplotlib.figure import Figure as Drawn
 
         with figure_style():
-            figure = Drawn(figsize=(COLUMN_WIDTHS["single"] / 25.4, 2.6), layout="constrained")
+            figure = Drawn(figsize=(JOURNAL_WIDTHS["single"] / 25.4, 2.6), layout="constrained")
             self.plot(figure.subplots())
             return figure
 

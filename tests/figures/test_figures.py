@@ -122,7 +122,7 @@ def test_sites_that_are_no_atoms_are_not_drawn():
 def test_a_key_of_elements_and_ions():
     structure = protein_like()
     structure = replace(structure, positions=structure.positions * [1, 1, 0] + [0, 0, 15])
-    page = compose(make(), "z=15", structure=structure, waters=True)
+    page = compose(make(), "z=15", drawn=slices.AtomsOnSlice(structure, waters=True))
     (key,) = page.figure.legends
     assert [text.get_text() for text in key.get_texts()] == ["C", "N", "O", "S", "Na⁺"]
     renderer = FigureCanvasAgg(page.figure).get_renderer()
@@ -157,7 +157,7 @@ def test_contours_leave_single_atoms_out():
 
 def test_contours_are_labelled_and_marked_on_the_bar():
     structure = protein_like()
-    page = compose(make(), "z=15", structure=structure, value_range=(-5, 5), contours=4)
+    page = compose(make(), "z=15", drawn=slices.AtomsOnSlice(structure), value_range=(-5, 5), contours=4)
     ax, bar = page.figure.axes
     (contours,) = [artist for artist in ax.collections if isinstance(artist, ContourSet)]
     shown = {level for level, path in zip(contours.levels, contours.get_paths(), strict=True) if len(path.vertices)}
@@ -194,7 +194,7 @@ def test_colours_of_elements_differ():
     apart = np.linalg.norm(lab[:, None] - lab, axis=2)[np.triu_indices(len(lab), 1)]
     assert apart.min() > 25
     structure = replace(protein_like(), positions=protein_like().positions * [1, 1, 0] + [0, 0, 15])
-    _, drawn = atoms_of(compose(make(), "z=15", structure=structure).axes[0])
+    _, drawn = atoms_of(compose(make(), "z=15", drawn=slices.AtomsOnSlice(structure)).axes[0])
     assert bytes.fromhex(atoms._ELEMENT_COLOURS["NA"][1:]) in [bytes(np.round(255 * c[:3]).astype(np.uint8).tolist())
                                                                for c in drawn]
 

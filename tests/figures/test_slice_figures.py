@@ -14,6 +14,7 @@ from helpers import slow
 from PIL import Image
 
 from vmdpotential.figures import page as figures
+from vmdpotential.figures.slices import AtomsOnSlice
 from vmdpotential.grid.planes import Plane
 
 EVERY_LAYOUT = {
@@ -38,7 +39,7 @@ def page_of(name, **settings):
     chosen = [Plane.parse(text) for text in planes] + [Plane.through((9, 15, 17), n) for n in normals]
     return figures.compose_slices(
         [figures.Panel(grid, plane) for plane in chosen], profiles=[("", grid)] if profile else [], width=width,
-        structure=protein_like(), contours=4, **settings)
+        drawn=AtomsOnSlice(protein_like()), contours=4, **settings)
 
 
 @pytest.mark.parametrize("name", slow(EVERY_LAYOUT, ["one", "three wide", "five", "with profile"]))

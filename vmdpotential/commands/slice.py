@@ -13,6 +13,7 @@ from vmdpotential.commands.options import Force
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, standard_limit
+from vmdpotential.figures.slices import INTERIORS, AtomsOnSlice, check_interior
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
@@ -95,11 +96,15 @@ class AtomsOptions:
         "topology with the names of the structure's atoms, if its own file has none", viewer=False,
         metavar="FILE", heading="structure and charges", role="topology")] = None
     slab: Annotated[float, Option(
-        "thickness of the layer of atoms that is drawn", unit="A", above=0, heading="figure")] = 3.0
+        "thickness of the layer of atoms that is drawn; 0 draws none", unit="A", low=0, heading="figure")] = 3.0
     waters: Annotated[bool, Option("also draw waters, without their virtual sites", heading="figure")] = False
+    interior: Annotated[str, Option(
+        "how the interior of the molecular surface of the structure's solute is drawn: shown as everything else, "
+        "outlined, or masked (grey, without values)", choices=INTERIORS, heading="figure")] = "shown"
 
     def check(self) -> None:
-        """Raise UsageError for a topology without a structure."""
+        """Raise UsageError for a topology, or an interior to be marked, without a structure."""
+        check_interior(self.interior, self.structure is not None)
         if self.topology is not None and self.structure is None:
             raise UsageError("topology", "a topology has no coordinates", "give {structure} too, which has them")
 
@@ -176,6 +181,7 @@ def slice_(
     if atoms.structure is None:
         warn_unused(("slab", "waters"), "no atoms are drawn without a {structure}")
     structure = atoms.read()
+    drawn = None if structure is None else AtomsOnSlice(structure, atoms.slab, atoms.waters, atoms.interior)
     panels = [
         figures.Panel(grid, entry, name if len(grids) > 1 else "")
         for entry in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
@@ -183,17 +189,16 @@ def slice_(
     page = figures.compose_slices(
         panels, profiles=list(zip(names, grids, strict=True)) if profile else [],
         profile_axis="xyz".index(profile or "z"),
-        value_range=style.range, contours=style.contours, structure=structure, slab=atoms.slab, waters=atoms.waters,
+        value_range=style.range, contours=style.contours, drawn=drawn,
         width=width, height=height, label=style.label,
     )
-    slab = None if structure is None else atoms.slab
-    caption = slices_caption(page, panels, grids, style.contours, slab, profile)
+    caption = slices_caption(page, panels, grids, style.contours, drawn, profile)
     if path is not None:
         figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name, caption,
                      style.caption)
     return Slices(page=page, grids=grids, planes=panels, profile=profile, figure_file=path, dpi=style.dpi,
                   caption=caption, files=[] if style.caption is None else [style.caption], chosen=style.range is None,
-                  panels=[_panel(*item) for item in zip(panels, page.ranges, strict=True)])
+                  panels=[_panel(*item, drawn) for item in zip(panels, page.ranges, strict=True)])
 
 
 def medium_text(grid: Grid) -> str:
@@ -202,11 +207,9 @@ def medium_text(grid: Grid) -> str:
     return ", ".join(filter(None, (grid.provenance.medium, temperature)))
 
 
-def _panel(panel: Panel, limits: tuple[float, float]) -> dict[str, Any]:
+def _panel(panel: Panel, limits: tuple[float, float], drawn: AtomsOnSlice | None) -> dict[str, Any]:
     """Return the plane, range and unit of a panel as plain data."""
-    from vmdpotential.grid.planes import values_on
-
-    values, plane = values_on(panel.grid, panel.plane)[0], panel.plane
+    values, plane = panel.values(drawn), panel.plane
     values = values[np.isfinite(values)]
     return {
         "map": panel.name, "plane": plane.label, "point": plane.point, "normal": plane.normal, "right": plane.right,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vmdpotential.figures.slices import contour_levels, quantity_label, unit_label
+from vmdpotential.figures.slices import INTERIORS, contour_levels, quantity_label, unit_label
 
 if TYPE_CHECKING:
     from vmdpotential.figures.page import Page, Panel
+    from vmdpotential.figures.slices import AtomsOnSlice
     from vmdpotential.grid.lattice import Grid
 
 
@@ -23,8 +24,8 @@ def colours_of(span: Sequence[float], grid: Grid) -> str:
     return f"Colours: {span[0]:g} to {span[1]:g} {unit_label(grid)}".rstrip() + "."
 
 
-def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], contours: int, slab: float | None,
-                   profile: str | None) -> str:
+def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], contours: int,
+                   drawn: AtomsOnSlice | None, profile: str | None) -> str:
     """Return the caption of a figure of slices.
 
     Parameters
@@ -35,8 +36,8 @@ def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], c
         All maps of the figure.
     contours : int
         Approximate number of contours that was requested.
-    slab : float or None, A
-        Thickness of the layer of atoms, if atoms are drawn.
+    drawn : AtomsOnSlice or None
+        What is drawn of a structure.
     profile : str or None
         Axis of the profile, if there is one.
     """
@@ -56,8 +57,13 @@ def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], c
         if contours and len(levels := contour_levels(span, contours)):
             sentences.append(f"Contours{of}: {', '.join(f'{level:g}' for level in levels)} "
                              f"{unit_label(grids[0])}".rstrip() + "; those of negative values are dashed.")
-    if slab is not None and panels:
-        sentences.append(f"Atoms are those within {slab / 2:g} Å of the plane.")
+    if drawn is not None and panels:
+        if drawn.slab:
+            sentences.append(f"Atoms are those within {drawn.slab / 2:g} Å of the plane.")
+        if drawn.interior != INTERIORS[0]:
+            sentences.append("Grey line: molecular surface (probe 1.4 Å)"
+                             + "; its interior is grey." * (drawn.interior == "masked")
+                             + "." * (drawn.interior != "masked"))
     return minus_signs(" ".join(sentences))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
@@ -23,14 +24,15 @@ from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.colours import check_range, colour_range
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import (
+    AtomsOnSlice,
     bar_label,
     bar_ticks,
     contour_levels,
     contour_style,
     contour_ticks,
     draw_profile,
-    draw_slice,
     drawable_text,
+    slice_image,
     unit_label,
 )
 from vmdpotential.grid.lattice import Grid
@@ -118,6 +120,10 @@ class Panel:
     plane: Plane
     name: str = ""
 
+    def values(self, drawn: AtomsOnSlice | None) -> NDArray[np.float64]:
+        """Return the values that the picture shows, NaN elsewhere."""
+        return values_on(self.grid, self.plane)[0] if drawn is None else drawn.shown_values(self.grid, self.plane)
+
 
 @dataclass(frozen=True)
 class Page:
@@ -134,9 +140,8 @@ class Page:
 
 def compose_slices(
     panels: Sequence[Panel], *, profiles: Sequence[tuple[str, Grid]] = (), profile_axis: int = 2,
-    value_range: tuple[float, float] | None = None, contours: int = 0, structure: Structure | None = None,
-    slab: float = 3.0, waters: bool = False, width: float = JOURNAL_WIDTHS["single"], height: float | None = None,
-    label: str | None = None,
+    value_range: tuple[float, float] | None = None, contours: int = 0, drawn: AtomsOnSlice | None = None,
+    width: float = JOURNAL_WIDTHS["single"], height: float | None = None, label: str | None = None,
 ) -> Page:
     """Return a figure of slices on one scale with one colour bar, and of a plane-averaged profile.
 
@@ -150,8 +155,10 @@ def compose_slices(
         Axis of the profiles, 0, 1 or 2.
     value_range : (low, high), optional
         Range of the colours or, without slices, of the curves.
-    contours, structure, slab, waters
-        As in :func:`vmdpotential.figures.slices.draw_slice`.
+    contours : int
+        As of :func:`vmdpotential.figures.slices.draw_slice`.
+    drawn : AtomsOnSlice, optional
+        What is drawn of a structure.
     width : float, mm
     height : float, mm, optional
         The one that the panels need unless given.
@@ -178,7 +185,7 @@ def compose_slices(
             if panel.name:
                 error.text = f"{error.text} ({panel.name})"
             raise
-    ranges = _ranges(panels, value_range)
+    ranges = _ranges(panels, value_range, drawn)
     prepare()
     from matplotlib.figure import Figure
 
@@ -201,9 +208,7 @@ def compose_slices(
         images = []
         several_media = len({grid.provenance.medium for grid in grids}) > 1  # which the colour bar cannot state
         for ax, panel, limits in zip(axes, panels, ranges, strict=False):
-            images.append(draw_slice(
-                ax, panel.grid, panel.plane, value_range=limits, contours=contours, structure=structure,
-                slab=slab, waters=waters))
+            images.append(slice_image(ax, panel.grid, panel.plane, limits, contours, None, drawn))
             source = panel.grid.provenance
             medium = source.medium.partition(",")[0] if several_media and source.medium_kind else ""
             medium = "" if medium == panel.name else medium
@@ -240,14 +245,15 @@ def compose_slices(
     return Page(figure, tuple(ranges), axes)
 
 
-def _ranges(panels: Sequence[Panel], value_range: tuple[float, float] | None) -> list[tuple[float, float]]:
+def _ranges(panels: Sequence[Panel], value_range: tuple[float, float] | None,
+            drawn: AtomsOnSlice | None) -> list[tuple[float, float]]:
     """Return the range of each panel's colours: a common one, unless some panels would be blank on it.
 
     Maps in different media may differ by orders of magnitude.
     """
     if value_range is not None or not panels:
         return [value_range or (0.0, 0.0)] * len(panels)
-    shown = [values_on(panel.grid, panel.plane)[0] for panel in panels]
+    shown = [panel.values(drawn) for panel in panels]
     common = colour_range([panel.grid for panel in panels], shown)
     by_medium: list[tuple[float, float]] = []
     for panel in panels:

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import one_line
+from vmdpotential.errors import UsageError, one_line
 from vmdpotential.figures.atoms import draw_atoms
 from vmdpotential.figures.colours import COLOUR_STOPS, check_range, colour_range
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
 from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.selection import is_ion, is_water
+from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +36,13 @@ _SMALL = 0.06
 
 #: Half the length of a contour's label plus the radius of an atom, relative to the picture's longer side.
 _LABEL = 0.065
+
+#: How the interior of a molecular surface is drawn on a slice, the default first.
+INTERIORS = ("shown", "outlined", "masked")
+
+#: Colours of a masked interior and of the outline of the molecular surface, and the spacing of the lattice on which
+#: that is found, A.
+INTERIOR, OUTLINE, _DEPTH_SPACING = "#d8d8d8", "#5a5a5a", 0.5
 
 #: Colour of contours.
 CONTOUR = "#202020"
@@ -138,10 +150,63 @@ def contour_levels(value_range: tuple[float, float], number: int) -> Floats:
     return np.array([x for x in ticks if low + margin < x < high - margin])
 
 
+@dataclass(frozen=True, eq=False)
+class AtomsOnSlice:
+    """What is drawn of a structure on a slice.
+
+    Parameters
+    ----------
+    structure : Structure
+    slab : float, A
+        Thickness of the layer of atoms.
+    waters : bool
+        Whether to draw waters too.
+    interior : str
+        How the interior of the solute's molecular surface is drawn, one of :data:`INTERIORS`.
+    """
+
+    structure: Structure
+    slab: float = 3.0
+    waters: bool = False
+    interior: str = "shown"
+
+    @cached_property
+    def _depths(self) -> Grid:
+        from vmdpotential.surfaces import depth_map
+
+        solute = ~is_water(self.structure) & ~is_ion(self.structure)
+        if not solute.any():
+            raise UsageError("interior", f"{self.structure.where} has nothing but water and ions", "leave it out")
+        return depth_map(self.structure, solute, _DEPTH_SPACING)
+
+    def depths_on(self, grid: Grid, plane: Plane, shape: tuple[int, ...], extent: Sequence[float]) -> Floats:
+        """Return the depths inside the molecular surface, A, at a picture's points; negative outside.
+
+        In a periodic map, those of the periodic images of the structure count as well.
+        """
+        (rows, columns), (left, right, bottom, top) = shape, extent
+        points = plane.positions(*np.meshgrid(np.linspace(left, right, columns), np.linspace(bottom, top, rows)))
+        points = points.reshape(-1, 3)
+        vectors, cell = np.zeros((1, 3)), self.structure.cell
+        if grid.provenance.boundary == "periodic" and cell is not None:
+            vectors = np.array(list(product((0, -1, 1), repeat=3))) @ cell.vectors
+        depths = np.full(len(points), -np.inf)
+        for vector in vectors:
+            np.maximum(depths, self._depths.sample(points + vector, -np.inf), out=depths)
+        return depths.reshape(rows, columns)
+
+    def shown_values(self, grid: Grid, plane: Plane) -> Floats:
+        """Return the values on a plane that the picture shows, NaN elsewhere."""
+        values, extent = values_on(grid, plane)
+        if self.interior == "masked":
+            values = np.where(self.depths_on(grid, plane, values.shape, extent) > 0, np.nan, values)
+        return values
+
+
 def draw_slice(
     ax: Axes, grid: Grid, plane: Plane | str, *, value_range: tuple[float, float] | None = None, contours: int = 0,
     cmap: str | Colormap | None = None, structure: StructureLike | None = None, slab: float = 3.0,
-    waters: bool = False,
+    waters: bool = False, interior: str = "shown",
 ) -> AxesImage:
     """Draw the values of a map on a plane.
 
@@ -166,6 +231,8 @@ def draw_slice(
         Thickness of the layer of atoms.
     waters : bool
         Whether to draw waters too.
+    interior : {"shown", "outlined", "masked"}
+        How the interior of the molecular surface of the structure's solute is drawn.
 
     Returns
     -------
@@ -175,7 +242,7 @@ def draw_slice(
     Raises
     ------
     UsageError
-        If the plane misses the map, or the range does not increase.
+        If the plane misses the map, the range does not increase, or the interior is that of no structure.
 
     Examples
     --------
@@ -187,10 +254,26 @@ def draw_slice(
     True
     """
     plane = Plane.parse(plane) if isinstance(plane, str) else plane
-    structure = None if structure is None else as_structure(structure)
+    check_interior(interior, structure is not None)
+    atoms = None if structure is None else AtomsOnSlice(as_structure(structure), slab, waters, interior)
+    return slice_image(ax, grid, plane, value_range, contours, cmap, atoms)
+
+
+def check_interior(interior: str, structure: bool) -> None:
+    """Raise UsageError for an unknown way to draw the interior, or one without a structure."""
+    if interior not in INTERIORS:
+        raise UsageError("interior", "is unknown", f"choose one of {', '.join(INTERIORS)}", value=interior)
+    if interior != INTERIORS[0] and not structure:
+        raise UsageError("interior", "the structure is needed", "give {structure} too", value=interior)
+
+
+def slice_image(ax: Axes, grid: Grid, plane: Plane, value_range: tuple[float, float] | None = None, contours: int = 0,
+                cmap: str | Colormap | None = None, atoms: AtomsOnSlice | None = None) -> AxesImage:
+    """Draw a slice as :func:`draw_slice` does, with what is drawn of a structure in one object, for several planes."""
     values, (left, right, bottom, top) = smooth_values_on(grid, plane)
     if value_range is None:
-        value_range = colour_range([grid], [values_on(grid, plane)[0]])
+        shown = values_on(grid, plane)[0] if atoms is None else atoms.shown_values(grid, plane)
+        value_range = colour_range([grid], [shown])
     check_range(value_range)
     rows, columns = values.shape
     # pixels are centred on their points, so the image reaches half a pixel beyond them
@@ -207,13 +290,27 @@ def draw_slice(
     ax.set_xlabel(plane.axis_label(plane.right))
     ax.set_ylabel(plane.axis_label(plane.up))
     points = np.zeros((0, 2))
-    if structure is not None:
+    s, t = np.linspace(left, right, columns), np.linspace(bottom, top, rows)
+    if atoms is not None:
         periodic = grid if grid.provenance.boundary == "periodic" else None
-        points = draw_atoms(ax, structure, plane, slab, waters, periodic)
+        if atoms.slab:
+            points = draw_atoms(ax, atoms.structure, plane, atoms.slab, atoms.waters, periodic)
+        if atoms.interior != INTERIORS[0] and rows > 1 and columns > 1:
+            depths = atoms.depths_on(grid, plane, values.shape, (left, right, bottom, top))
+            if (depths > 0).any():
+                _draw_interior(ax, s, t, depths, atoms.interior == "masked")
+            if atoms.interior == "masked":
+                values = np.where(depths > 0, np.nan, values)
     if contours and rows > 1 and columns > 1:
-        s, t = np.linspace(left, right, columns), np.linspace(bottom, top, rows)
         _draw_contours(ax, s, t, _without_flats(values, value_range), contour_levels(value_range, contours), points)
     return image
+
+
+def _draw_interior(ax: Axes, s: Floats, t: Floats, depths: Floats, masked: bool) -> None:
+    finite = np.maximum(depths, -1e3)
+    if masked:
+        ax.contourf(s, t, finite, levels=[0, np.inf], colors=[INTERIOR], zorder=0.5)
+    ax.contour(s, t, finite, levels=[0], colors=[OUTLINE], linewidths=1.2, linestyles="solid", zorder=1.5)
 
 
 def _without_flats(values: Floats, value_range: tuple[float, float]) -> Floats:
