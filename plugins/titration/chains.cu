@@ -3,6 +3,9 @@
 
 #include "kernel.h"
 
+// Cost, kT, above which no change happens in as many moves as there are.
+#define NEVER 30.0
+
 struct Chains {
     const double *own;      // (values of pH, rows) energy of each state with all other sites in their first states, kT
     const double *between;  // (rows, rows)
@@ -30,6 +33,8 @@ DEVICE double next_random(uint64_t *state)
 DEVICE index_t another_state(const Chains &args, index_t site, index_t present, uint64_t *random)
 {
     const index_t first = args.first[site], others = args.first[site + 1] - first;
+    if (others == 1)
+        return present < 0 ? first : -1;
     index_t chosen = first + (index_t)(next_random(random) * (double)others);
     if (chosen >= first + others)
         chosen = first + others - 1;
@@ -43,10 +48,19 @@ DEVICE double between_states(const Chains &args, index_t a, index_t b)
     return a < 0 || b < 0 ? 0 : args.between[a * args.rows + b];
 }
 
+DEVICE void add_row(const Chains &args, double *fields, index_t state, double sign)
+{
+    if (state < 0)
+        return;
+    const double *between = args.between + state * args.rows;
+    for (index_t row = 0; row < args.rows; row++)
+        fields[row] += sign * between[row];
+}
+
 DEVICE void replace_state(const Chains &args, double *fields, index_t before, index_t after)
 {
-    for (index_t row = 0; row < args.rows; row++)
-        fields[row] += between_states(args, after, row) - between_states(args, before, row);
+    add_row(args, fields, after, 1);
+    add_row(args, fields, before, -1);
 }
 
 KERNEL(run_chains, Chains, chain)
@@ -75,7 +89,7 @@ KERNEL(run_chains, Chains, chain)
                 cost += energy_of(fields, b1) - energy_of(fields, b0) + between_states(args, a1, b1)
                         - between_states(args, a1, b0) - between_states(args, a0, b1) + between_states(args, a0, b0);
             }
-            if (cost > 0 && next_random(&random) >= exp(-cost))
+            if (cost > 0 && (cost > NEVER || next_random(&random) >= exp(-cost)))
                 continue;
             states[a] = a1;
             replace_state(args, fields, a0, a1);

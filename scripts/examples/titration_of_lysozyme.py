@@ -32,7 +32,10 @@ ax.plot([1, 7], [1, 7], color="grey", linewidth=0.8)
 ax.errorbar(measured, known["pka"], yerr=known["error"], fmt="o", label="titrate")
 ax.plot(measured, known["model_pka"], "x", label="model compounds")
 for site, x, y in zip(known["site"], measured, known["pka"], strict=True):
-    ax.annotate(site.removesuffix(" A"), (x, y), fontsize="x-small", xytext=(3, 3), textcoords="offset points")
-ax.set(xlabel="measured pKa", ylabel="computed pKa")
+    side = 1 if y > x else -1  # slanting away from the line, so that those of neighbours do not overlap
+    ax.annotate(site.removesuffix(" A"), (x, y), fontsize="x-small", xytext=(-3 * side, 3 * side), rotation=-40,
+                textcoords="offset points", ha="right" if side > 0 else "left", va="bottom" if side > 0 else "top",
+                rotation_mode="anchor")
+ax.set(xlabel="measured pKa", ylabel="computed pKa", ylim=(0.5, 7.3))
 ax.legend(frameon=False)
 figure.savefig(out / "measured.png", dpi=150)
