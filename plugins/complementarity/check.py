@@ -35,6 +35,7 @@ def check_faces(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
         errors += [np.sqrt(np.mean((value - exact) ** 2) / np.mean(exact**2))
                    for value, exact in zip((face.own, face.partner), sums, strict=True)]
         both = np.cov(np.stack(sums), aweights=face.areas, ddof=0)
-        values.append(abs(face_value(face) + both[0, 1] / np.sqrt(both[0, 0] * both[1, 1])))
+        exact = both[0, 1] / np.sqrt(both[0, 0] * both[1, 1])
+        values.append(abs(face_value(face.own, face.partner, face.areas) + exact))
     return [("potentials on faces in a uniform medium, exact sums", float(max(errors)), 1e-2),
             ("complementarity of faces, weighted covariance", float(max(values)), 2e-3)]

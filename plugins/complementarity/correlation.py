@@ -138,7 +138,8 @@ def _resampled(sums: Floats, centres: Floats) -> tuple[Floats, float]:
         angle, shift = rng.uniform(0, np.pi / 2), rng.uniform(0, BLOCK, 2)
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         places = np.floor((centres @ turn + shift) / BLOCK).astype(np.int64)
-        _, block = np.unique(places, axis=0, return_inverse=True)
+        places -= places.min(0)
+        _, block = np.unique(places @ [1 + places[:, 1].max(), 1], return_inverse=True)
         area = np.bincount(block.ravel(), sums[:, 0, 0])
         # squares at the edge of the face have little area: their effective number is that of equal ones
         counts.append(float(area.sum() ** 2 / (area @ area)) if area.any() else 0.0)

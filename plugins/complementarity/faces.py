@@ -27,8 +27,9 @@ Floats = NDArray[np.float64]
 _CELL = 3.0
 
 #: The coarser lattice for the error of the solution: its spacing over that of the fine one, and the error of values on
-#: the fine one over the difference of both, for which the second order would give 1/3.
-COARSER, OF_DIFFERENCE = 2.0, 0.5
+#: the fine one over the difference of both, for which the second order would give 1/3. The number of vertices of each
+#: face at which they are compared, about.
+COARSER, OF_DIFFERENCE, COMPARED = 2.0, 0.5, 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,33 +154,37 @@ def find_interface(structure: Structure, first: Mask, second: Mask, solution: Me
     points = np.concatenate([made.vertices[part] for made, part in zip(surfaces, buried, strict=True)])
     charges = structure.known_charges
 
-    def potentials(step: float) -> list[Floats]:
-        """Return the potentials of the charges of each part at the points of both faces."""
-        return [potential_at(replace(structure, charges=np.where(part, charges, 0.0)), points, method="pb",
+    def potentials(step: float, places: Floats) -> list[Floats]:
+        """Return the potentials of the charges of each part at points of both faces."""
+        return [potential_at(replace(structure, charges=np.where(part, charges, 0.0)), places, method="pb",
                              boundary="open", atoms=both, spacing=step, screened=solution.screened,
                              temperature=solution.temperature, dielectric=solution.dielectric,
                              parameters=solution.parameters, radii=solution.radii, engine=engine)
                 for part in (first, second)]
 
-    def faces_of(values: Sequence[Floats]) -> tuple[ContactFace, ContactFace]:
-        a, b = values
-        return (ContactFace(surfaces[0], buried[0], a[: counts[0]], b[: counts[0]]),
-                ContactFace(surfaces[1], buried[1], b[counts[0] :], a[counts[0] :]))
-
-    faces = faces_of(potentials(spacing))
-    coarse = faces_of(potentials(COARSER * spacing))
+    a, b = potentials(spacing, points)
+    faces = (ContactFace(surfaces[0], buried[0], a[: counts[0]], b[: counts[0]]),
+             ContactFace(surfaces[1], buried[1], b[counts[0] :], a[counts[0] :]))
+    # some vertices are enough for a difference
+    rows = [np.arange(0, count, 1 + count // COMPARED) for count in counts]
+    some = np.concatenate([rows[0], counts[0] + rows[1]])
+    coarse = potentials(COARSER * spacing, points[some])
+    changes = []
+    for n, (face, at) in enumerate(zip(faces, rows, strict=True)):
+        at_coarse = slice(0, len(rows[0])) if n == 0 else slice(len(rows[0]), None)
+        changes.append(abs(face_value(face.own[at], face.partner[at], face.areas[at])
+                           - face_value(coarse[n][at_coarse], coarse[1 - n][at_coarse], face.areas[at])))
     axes = plane_axes(faces)
     pearson, spearman = agreements([FaceSample(face.places @ axes[:2].T, face.areas, face.own, face.partner)
                                     for face in faces])
-    changes = [abs(face_value(one) - face_value(other)) for one, other in zip(faces, coarse, strict=True)]
     errors = [OF_DIFFERENCE * change for change in (*changes, float(np.mean(changes)))]
     return Interface(structure, faces, axes, pearson, spearman, errors)
 
 
-def face_value(face: ContactFace) -> float:
-    """Return minus Pearson's correlation coefficient of the potentials on a face, weighted by area."""
-    own, partner = (value - np.average(value, weights=face.areas) for value in (face.own, face.partner))
-    return float(opposition(weighted_sums(own, partner, face.areas, np.zeros(len(own), np.int64), 1))[0])
+def face_value(own: Floats, partner: Floats, areas: Floats) -> float:
+    """Return minus Pearson's correlation coefficient of two potentials (F,), weighted by area."""
+    own, partner = (value - np.average(value, weights=areas) for value in (own, partner))
+    return float(opposition(weighted_sums(own, partner, areas, np.zeros(len(own), np.int64), 1))[0])
 
 
 def hidden_vertices(surface: Surface, positions: Floats, radii: Floats, probe: float) -> NDArray[np.bool_]:

@@ -78,7 +78,7 @@ def test_in_a_uniform_medium_potentials_are_sums_and_the_value_is_a_covariance()
         assert face.partner == pytest.approx(sums[1], rel=2e-3, abs=2e-3 * np.abs(sums[1]).max())
         both = np.cov(*sums, aweights=face.areas)
         assert made.pearson[n].value == pytest.approx(-both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]), abs=2e-3)
-        assert face_value(face) == pytest.approx(made.pearson[n].value, abs=1e-12)
+        assert face_value(face.own, face.partner, face.areas) == pytest.approx(made.pearson[n].value, abs=1e-12)
     assert made.pearson[2].value == pytest.approx(np.mean([each.value for each in made.pearson[:2]]))
 
 

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 Sides = NDArray[np.int8]
 
-#: Points for which polynomials are fitted, or atoms searched, together.
-TOGETHER = 2000
+#: Points for which polynomials are fitted, or atoms searched, together: their equations fit into the CPU's cache.
+TOGETHER = 500
 
 #: Regularisation of the coefficients of each degree, for few nodes, relative to the weight of a node one spacing away.
 STIFFNESS = np.repeat([1e-9, 1e-6, 1e-5, 1e-4], [1, 3, 6, 7])
@@ -172,9 +172,9 @@ class SolutionInterpolant:
         kink, slope = self._kinked(points, lattice.origin + lattice.spacing * nodes, sides, data)
         middle = (weights * data).sum(1) / weights.sum(1)
         basis = harmonics(away, squares)
-        weighted = basis * weights[..., None]
-        matrix = np.matmul(weighted.transpose(0, 2, 1), basis) + np.diag(STIFFNESS)
-        right = np.matmul(weighted.transpose(0, 2, 1), (data - middle[:, None])[..., None])
+        weighted = (basis * weights).transpose(1, 0, 2)
+        matrix = np.matmul(weighted, basis.transpose(1, 2, 0)) + np.diag(STIFFNESS)
+        right = np.matmul(weighted, (data - middle[:, None])[..., None])
         coefficients = np.linalg.solve(matrix, right)[..., 0]
         values, gradients = coefficients[:, 0] + middle + kink, coefficients[:, 1:4] / unit + slope
         cube = own.reshape(-1, width, width, width)
@@ -201,13 +201,13 @@ class SolutionInterpolant:
 
 
 def harmonics(away: Floats, squares: Floats) -> Floats:
-    """Return the basis polynomials (..., 17) at vectors (..., 3) with squares (...): harmonic ones, and r^2."""
+    """Return the basis polynomials (17, ...) at vectors (..., 3) with squares (...): harmonic ones, and r^2."""
     x, y, z = np.moveaxis(away, -1, 0)
     xx, yy, zz = x * x, y * y, z * z
     return np.stack([
         np.ones_like(x), x, y, z, x * y, y * z, z * x, xx - yy, 2 * zz - xx - yy, squares, x * y * z, z * (xx - yy),
         x * (xx - 3 * yy), y * (3 * xx - yy), x * (4 * zz - xx - yy), y * (4 * zz - xx - yy),
-        z * (2 * zz - 3 * xx - 3 * yy)], -1)
+        z * (2 * zz - 3 * xx - 3 * yy)])
 
 
 def _across(part: tuple[slice, ...], axis: int) -> tuple[slice, ...]:

@@ -138,6 +138,9 @@ SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
 #: Number of nodes at which the fields of both lattices are compared; step of differences for a far field, A.
 COMPARED, STEP = 2000, 0.01
 
+#: Least number of points at which the potentials of both lattices are compared, if there are so many.
+COMPARED_POINTS = 4000
+
 
 def _beside(method: Callable[..., T]) -> Callable[..., T]:
     """Return a method of :class:`TwoLattices` that computes on the GPU where its arrays are."""
@@ -332,14 +335,16 @@ class TwoLattices:
             if rows.any():
                 values[rows], gradient = smooth.at(points[rows], inside[rows])
                 field[rows] = -gradient
-        if around.any():
-            coarse, gradient = far.at(points[around], inside[around], self.engine.to_host(self._coarse))
-            differences, slopes = coarse - values[around], -gradient - field[around]
+        compared = np.flatnonzero(around)
+        compared = compared[:: max(1, len(compared) // COMPARED_POINTS)]
+        if len(compared):
+            coarse, gradient = far.at(points[compared], inside[compared], self.engine.to_host(self._coarse))
+            differences, slopes = coarse - values[compared], -gradient - field[compared]
             # where there is only the coarse lattice, with the relative error of that one where both are
-            only, outside = ~near[around], self.far.squares(self.fine, self.ratio, self._coarse)[2:]
+            only, outside = ~near[compared], self.far.squares(self.fine, self.ratio, self._coarse)[2:]
             relative = float(np.sqrt(outside[1] / outside[0])) if outside[0] > 0 else 0.0
-            differences[only] = np.hypot(differences[only], relative * values[around][only])
-            slopes[only] = np.hypot(slopes[only], relative * field[around][only])
+            differences[only] = np.hypot(differences[only], relative * values[compared][only])
+            slopes[only] = np.hypot(slopes[only], relative * field[compared][only])
         beyond = ~(near | around)
         if beyond.any():
             values[beyond], field[beyond] = self._beyond(points[beyond])
@@ -348,7 +353,7 @@ class TwoLattices:
             values[inside] += potential
             field[inside] += slope
         stated = []
-        for each, sizes, fractions in zip((differences, slopes), (values, field), self._fractions(depths[around]),
+        for each, sizes, fractions in zip((differences, slopes), (values, field), self._fractions(depths[compared]),
                                           strict=True):
             error = float(np.sqrt(np.mean((fractions * each.T) ** 2))) if len(each) else 0.0
             stated.append(float(np.hypot(error, self._floor * np.sqrt(np.mean(sizes[~inside] ** 2))))
