@@ -115,9 +115,9 @@ def born(
     output.check()
     ion = options.kind()
     given = solution.parameters or {}
-    for name in ("nonlinear", "gaussian"):
+    for name in ("nonlinear", "gaussian", "voltage"):
         if given.get(name):
-            raise UsageError("set", "energies of ions are those of the linear equation with a sharp surface",
+            raise UsageError("set", "energies of ions are those of the linear equation, a sharp surface and no voltage",
                              f"leave out {name}", value=f"{name}={given[name]:g}")
     extra: dict[str, Any] = {**given, "dielectric": solution.dielectric}
     medium = Medium.continuum(method="pb", temperature=solution.temperature, **extra)

@@ -247,6 +247,7 @@ class Problem:
         flows.add_outer_charges(self._distances)
         self.sources = flows.sources()
         del flows
+        self._add_applied()
         self._corrected = c.gaussian > 0  # of the flow along a sharp surface
         if self._corrected and not self._lasting:
             self._distances = None
@@ -255,6 +256,34 @@ class Problem:
             x, y, z = self.edges
             self._solver = MultigridSolver(engine, x, y, z, self.k2, self.ions, self._depth)
             self.edges = self._solver.edges  # without a copy
+
+    def _add_applied(self) -> None:
+        """Add the sources of a voltage: the unknown is the potential without that across the slab alone."""
+        c, lattice, applied = self.continuum, self.lattice, self.continuum.applied
+        if applied is None:
+            return
+        water, _, between = self._around()
+        volume, mean = float(np.prod(lattice.spacing)), float(lattice.spacing.mean())
+        z = lattice.origin[2] + lattice.spacing[2] * np.arange(lattice.shape[2])
+        self._on_nodes("add_applied_flows", z=self.edges[2], k2=self.k2, sources=self.sources,
+                       slab_z=between * volume / lattice.spacing[2] ** 2 / mean,
+                       slab_k2=water * (c.outside * c.kappa**2 * volume / mean), potential=applied.at(z),
+                       side=applied.of_side(z, float(lattice.spacing[2])))
+
+    def _raised(self) -> Any:
+        """Return the unknown with the potential that a voltage makes across the slab."""
+        applied = self.continuum.applied
+        if applied is None:
+            return self.unknown
+        z = self.lattice.origin[2] + self.lattice.spacing[2] * np.arange(self.lattice.shape[2])
+        result = self.engine.empty(self.lattice.shape, np.float32)
+        self._on_nodes("raise_potential", unknown=self.unknown, potential=applied.at(z), out=result)
+        return result
+
+    def _on_nodes(self, name: str, /, **values: Any) -> None:
+        """Run a kernel of region.cu for all nodes."""
+        self.engine.launch(region.KERNELS[name], (self.lattice.shape[0], self.lattice.size), "surface",
+                           region.planes_at_once(self.lattice.shape[0]), shape=self.lattice.shape, **values)
 
     def distances(self) -> Values:
         """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it.
@@ -291,7 +320,7 @@ class Problem:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
         if self._corrected:
             return
-        add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self.unknown,
+        add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self._raised(),
                         self.sources, self.engine, self._pores)
         self._corrected = True
         if not self._lasting:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.continuum.pores import PoreRegion
 from vmdpotential.continuum.region import Surface
+from vmdpotential.continuum.voltage import AppliedPotential
 from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,8 @@ class Membrane:
     high: float
     permittivity: float
     pores: PoreRegion | None = None
+    #: Potential of the solution below against that above, kT/e.
+    voltage: float = 0.0
 
     def share(self, low: Floats, high: Floats) -> Floats:
         """Return the fraction of each range of z that is in the slab."""
@@ -77,6 +80,14 @@ class Continuum:
     ions: Floats
     membrane: Membrane | None = None
     gaussian: float = 0.0
+
+    @property
+    def applied(self) -> AppliedPotential | None:
+        """The potential, kT/e, that a voltage makes across the membrane without the molecule; None without one."""
+        m = self.membrane
+        if m is None or not m.voltage:
+            return None
+        return AppliedPotential(m.low, m.high, m.permittivity / self.outside, self.kappa, m.voltage)
 
     @cached_property
     def surface(self) -> Surface:

@@ -90,8 +90,10 @@ class ContinuumResult(HostResult):
         return result
 
     @property
-    def solvated(self) -> SolvationTerms:
-        """The reaction potentials and the energies of solvation."""
+    def solvated(self) -> SolvationTerms | None:
+        """The reaction potentials and the energies of solvation; None with a voltage, whose work they do not have."""
+        if self.membrane is not None and self.membrane.voltage:
+            return None
         ions, error = self._ions
         return SolvationTerms(self.reaction, self.energies, ions,
                               self._reaction_errors.of_energy() + error,
@@ -126,8 +128,9 @@ class PbPlan(_PbPlan):
         """
         self.refuse_parts(target)
         result = self.follow(positions, charges, None)[0]
-        if result.membrane is not None:
-            log.warning("%s", describe_pores(result.membrane.pores))
+        slab, atoms = result.membrane, np.asarray(positions)[self.request.solution.radii > 0]
+        if slab is not None and ((atoms[:, 2] < slab.low).any() and (atoms[:, 2] > slab.high).any()):
+            log.warning("%s", describe_pores(slab.pores))
         return result
 
     def follow(self, positions: ArrayLike, charges: ArrayLike,
@@ -193,9 +196,10 @@ class PbPointPlan(_PbPlan):
         solution, points = self.request.solution, (target or self.request.target).points()
         positions, charges = charges_and_positions(positions, charges)
         maps = 4 if self.request.field else 1
-        if not charges.any():
+        if not charges.any() and not solution.values["voltage"]:
             return HostResult(np.zeros((maps, len(points))))
         counted = (solution.radii > 0) | (charges != 0)
+        counted |= not counted.any()  # a voltage alone
         continuum = continuum_of_request(replace(solution, radii=solution.radii[counted]), positions[counted],
                                          charges[counted])
         solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING),
@@ -226,6 +230,7 @@ class PoissonBoltzmann(ContinuumSolver):
                  "auto: between the file's marks of a membrane, or its lipids", automatic=True),
         Quantity("membrane_centre", "A", 0.0, -1e5, 1e5, "z of the slab's centre"),
         Quantity("membrane_inside", "", 2.0, 1.0, 200.0, "relative permittivity of the slab"),
+        Quantity("voltage", "V", 0.0, -10.0, 10.0, "potential of the solution below the slab against that above"),
         Quantity("pores", "A", 1.4, 0.0, 10.0, "radius of a water that gets through a pore, which is then filled with "
                  "the solution; 0: pores are filled with the slab"),
     )

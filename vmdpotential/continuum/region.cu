@@ -759,6 +759,43 @@ NODE_KERNEL(open_edges, OpenedEdges, shape, i, j, k)
     }
 }
 
+struct AppliedFlows {
+    const float *z, *k2;        // (shape) conductances of edges along z, and the ions' term
+    const double *slab_z;       // (nz - 1,) and (nz,) the same for the slab without a molecule
+    const double *slab_k2;
+    const double *potential;    // (nz,) across that slab
+    const double *side;         // (nz,) potential of the reservoir of the ions at each height
+    float *sources;             // (shape)
+    index_t shape[3];
+};
+
+// Add to sources what flows into nodes because the potential across a slab does not solve the equation with a molecule.
+NODE_KERNEL(add_applied_flows, AppliedFlows, shape, i, j, k)
+{
+    const index_t nx = args.shape[0], ny = args.shape[1], nz = args.shape[2], at = (i * ny + j) * nz + k;
+    if (i == 0 || j == 0 || k == 0 || i == nx - 1 || j == ny - 1 || k == nz - 1)
+        return;
+    const double *own = args.potential + k;
+    double flow = (args.z[at] - args.slab_z[k]) * (own[1] - own[0])
+        + (args.z[at - 1] - args.slab_z[k - 1]) * (own[-1] - own[0]);
+    flow -= (args.k2[at] - args.slab_k2[k]) * (own[0] - args.side[k]);
+    args.sources[at] += (float)flow;
+}
+
+struct RaisedPotential {
+    const float *unknown;       // (shape)
+    const double *potential;    // (nz,)
+    float *out;                 // (shape)
+    index_t shape[3];
+};
+
+// Add a potential that depends on the height alone.
+NODE_KERNEL(raise_potential, RaisedPotential, shape, i, j, k)
+{
+    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
+    args.out[at] = args.unknown[at] + (float)args.potential[k];
+}
+
 struct Sides {
     const float *distances;
     bool *within;        // (nodes,) whether nodes are inside

@@ -303,12 +303,22 @@ class TwoLattices:
     @_beside
     def values(self, unit: float = 1.0) -> Values:
         """Return the potential at the nodes of the map, kT/e, or in another `unit`."""
-        return self.fine.potential(self._part, unit)
+        result, applied = self.fine.potential(self._part, unit), self.continuum.applied
+        return result if applied is None else result + (unit * applied.at(self._heights)).astype(np.float32)
+
+    @property
+    def _heights(self) -> Floats:
+        """The heights, A, of the nodes of the map."""
+        lattice, part = self.fine.lattice, self._part[2]
+        heights: Floats = lattice.origin[2] + lattice.spacing[2] * np.arange(part.start, part.stop)
+        return heights
 
     @_beside
     def field(self) -> Values:
         """Return the field (3, nx, ny, nz) at the nodes of the map, kT/e/A."""
         field = -SolutionInterpolant(self.fine).gradients(self._part)
+        if (applied := self.continuum.applied) is not None:
+            field[2] -= applied.slope(self._heights).astype(np.float32)
         nodes = np.argwhere(self.engine.to_host(self.fine.within)[self._part])
         if len(nodes):
             points = self.fine.lattice.points(nodes + [s.start for s in self._part])
@@ -352,6 +362,9 @@ class TwoLattices:
             potential, slope = self._of_charges(points[inside])
             values[inside] += potential
             field[inside] += slope
+        if (applied := self.continuum.applied) is not None:
+            values += applied.at(points[:, 2])
+            field[:, 2] -= applied.slope(points[:, 2])
         stated = []
         for each, sizes, fractions in zip((differences, slopes), (values, field), self._fractions(depths[compared]),
                                           strict=True):
@@ -524,6 +537,8 @@ def continuum_of_request(solution: SolventRequest, positions: Floats, charges: F
         raise InputError(f"{bare} charged atoms have no radius, which a smooth permittivity needs",
                          "choose other {radii}, or leave out gaussian")
     half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
+    volts = values.get("voltage", 0.0) * (coulomb_constant("kT/e", solution.temperature)
+                                          / coulomb_constant("V", solution.temperature))
     pores = None
     if half and values.get("pores", 0.0):
         pores = find_pores(positions, solution.radii, values["pores"], centre - half, centre + half)
@@ -532,7 +547,7 @@ def continuum_of_request(solution: SolventRequest, positions: Floats, charges: F
     return Continuum(positions, charges, solution.radii, coulomb_constant("kT/e", solution.temperature),
                      values["inside"], solution.dielectric, values["probe"], values["ion_radius"],
                      1 / debye_length(ionic_strength_of(ions), solution.temperature, solution.dielectric), full,
-                     Membrane(centre - half, centre + half, values["membrane_inside"], pores) if half else None,
+                     Membrane(centre - half, centre + half, values["membrane_inside"], pores, volts) if half else None,
                      values.get("gaussian", 0.0))
 
 

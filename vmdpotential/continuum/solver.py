@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MOST_POLAR = 4.0
 
 #: Parameters of a membrane.
-SLAB = ("membrane", "membrane_centre", "membrane_inside", "pores")
+SLAB = ("membrane", "membrane_centre", "membrane_inside", "voltage", "pores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +129,11 @@ class ContinuumSolver(PotentialMethod[SolverRequest]):
                            "choose one by {set}")
         if values.get("gaussian", 0.0) and values.get("membrane", 0.0):
             return Refusal("has no smooth permittivity in a membrane", "leave out gaussian or membrane in {set}")
+        if values.get("voltage", 0.0) and not values["membrane"]:
+            return Refusal("has a voltage only across a membrane", "give one, such as membrane=30, or leave out "
+                           "voltage in {set}")
+        if values.get("voltage", 0.0) and values["nonlinear"]:
+            return Refusal("has a voltage only in the linear equation", "leave out nonlinear or voltage in {set}")
         if values["inside"] > MOST_POLAR * request.solution.dielectric:
             return Refusal(f"needs a permittivity inside that is at most {MOST_POLAR:g} times that of the solvent",
                            "choose another inside in {set}, or {dielectric}")
@@ -162,7 +167,8 @@ def describe_solution(values: Mapping[str, float], dielectric: float) -> str:
              if values.get(name, 0.0) > 0]
     if values.get("membrane", 0.0):
         salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
-                     f"{values.get('membrane_centre', 0.0):g} A")
+                     f"{values.get('membrane_centre', 0.0):g} A"
+                     + (f" and {values['voltage']:g} V below" if values.get("voltage", 0.0) else ""))
     salts += [f"{molar:.3g} M {name}" for name, molar in ion_concentrations(values).items() if molar > 0]
     smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
     return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",

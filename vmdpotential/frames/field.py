@@ -432,6 +432,8 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         solvent = _solvent(structure, solute, asked.radii, medium)
         if len(names) > 1 and medium.parameters.get("nonlinear"):
             raise UsageError("set", "contributions only add up for the linear equation", "leave out nonlinear")
+        if len(names) > 1 and medium.parameters.get("voltage"):
+            raise UsageError("set", "a voltage is no contribution of atoms", "leave out voltage or {from}")
 
     def computes(plan: Plan | None) -> tuple[Fields, Arrays]:
         work = Fields(frames, charges, places, parts, rows, left_out, bound, plan, solvent)

@@ -322,6 +322,8 @@ def plan_binding(structure: Structure, a: Mask, b: Mask, options: BindingOptions
     if (a & b).any():
         raise UsageError("between", f"{int((a & b).sum())} atoms are in both selections",
                          "choose parts that share no atoms")
+    if (parameters or {}).get("voltage"):
+        raise UsageError("set", "energies of binding do not contain the work of a voltage", "leave out voltage")
     if (parameters or {}).get("nonlinear"):
         raise UsageError("set", "the energies of parts only add up for the linear equation", "leave out nonlinear")
     structure, chosen, together = in_continuum(structure, a | b, Medium.continuum(), frames)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from vmdpotential.errors import UsageError
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.maps.interaction import check_tolerance
 from vmdpotential.maps.options import MapOptions
@@ -57,6 +58,8 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
     >>> vp.solvation_energy(structure, spacing=1.5).total < 0  # kcal/mol
     True
     """
+    if (parameters or {}).get("voltage"):
+        raise UsageError("set", "an energy of solvation does not contain the work of a voltage", "leave out voltage")
     structure, (atoms, sources) = with_charges(structure, atoms, sources)
     options = MapOptions(
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,
