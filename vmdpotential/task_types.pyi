@@ -210,6 +210,7 @@ def energy(
     surface_offset: float = ...,
     radii: Literal['auto', 'bondi', 'mbondi2', 'parse'] = ...,
     spacing: float = ...,
+    mutate: str | Sequence[str] = ...,
     set: str | Mapping[str, Any] | None = ...,
     resume: bool = ...,
     workers: int = ...,

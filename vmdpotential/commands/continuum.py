@@ -154,3 +154,43 @@ class BoundEnergies:
             total = self.rows.moments.mean[:, -1]
             yield ReportRows(lambda n: f"  {self.names[n]}: {total[n]:.4f} kcal/mol",
                              np.argsort(-np.abs(total), kind="stable").tolist(), rest="that are smaller")
+
+
+class MutantEnergies:
+    """Energies of binding of a mutant, and their changes from those of the wild type in the same frames.
+
+    Parameters
+    ----------
+    name : str
+    wild, mutant : BoundEnergies
+    """
+
+    def __init__(self, name: str, wild: BoundEnergies, mutant: BoundEnergies) -> None:
+        self.name, self.mutant = name, mutant
+        self._changes = FrameMean()
+        for before, after in zip(wild.frames, mutant.frames, strict=True):
+            self._changes.add(after - before)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The mutant's energies, and the means and errors of the changes."""
+        uncertainty, mean = self._changes.uncertainty(), without_nan(self._changes.moments.mean)
+        spread = {"error": None if uncertainty is None else without_nan(uncertainty.error),
+                  "interval": None if uncertainty is None else without_nan(uncertainty.interval)}
+        return {"name": self.name, **self.mutant.data,
+                "change": {name: {"mean": mean[k], **{key: None if values is None else values[k]
+                                                      for key, values in spread.items()}}
+                           for k, name in enumerate(COLUMNS)}}
+
+    def text(self) -> Iterator[str]:
+        """Yield the line of the report: the mutant's energy, and its change with a standard error."""
+        uncertainty, mean = self._changes.uncertainty(), self._changes.moments.mean
+
+        def change(name: str) -> str:
+            k = COLUMNS.index(name)
+            return f"{mean[k]:+.2f}{error_text(uncertainty and uncertainty.part(k), 2)}"
+
+        van_der_waals = "" if np.isnan(mean[0]) else f"van der Waals {change('lennard_jones')}, "
+        surface = f", surface {change('surface')}" if self.mutant.plan.surface else ""
+        yield (f"  {self.name}: {self.mutant.mean['total']:.2f} kcal/mol, {change('total')} from the wild type "
+               f"({van_der_waals}electrostatic {change('electrostatic')}{surface})")

@@ -22,7 +22,7 @@ from vmdpotential.commands.between import (
     selection_pairs,
     warn_of_mixture,
 )
-from vmdpotential.commands.continuum import BoundEnergies
+from vmdpotential.commands.continuum import BoundEnergies, MutantEnergies
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
@@ -32,12 +32,14 @@ from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.charges import ChargeReport
+from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers, warn_unused
+from vmdpotential.preparation.mutate import Mutant, mutate_residue
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
 if TYPE_CHECKING:
@@ -108,6 +110,11 @@ class SolventOptions:
         choices=("auto", *RADII_SETS), heading="medium")] = "auto"
     spacing: Annotated[float, Option(
         "grid spacing of the continuum", unit="A", low=0.05, high=2.0, heading="grid")] = 0.5
+    mutate: Annotated[tuple[str, ...], Option(
+        "mutants whose energies in the solvent are also computed, and how they differ from the wild type's in the same "
+        "frames: residues whose side chains are shortened to those of ALA or GLY, each by its chain, number and new "
+        "kind, such as A/35/ALA",
+        metavar="CHAIN/NUMBER/NAME", heading="medium")] = ()
     solution: Annotated[Mapping[str, float] | None, Option(
         "parameters of the continuum, such as salt=0.1,inside=4; of pb also its ions by name and molarity, such as "
         "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers,
@@ -116,20 +123,53 @@ class SolventOptions:
     def plans(self, structure: Structure, chosen: Sequence[tuple[str, str, Mask, Mask]], engine: str,
               frames: bool) -> list[BindingPlan]:
         """Return the plans of the energies of binding of pairs of selections; none without a solvent."""
-        from vmdpotential.maps.binding import BindingOptions, SurfaceEnergy, plan_binding
-
         if self.solvent == "none":
-            warn_unused(("radii", "spacing", "set", "gb_model", "surface_tension", "surface_offset"),
+            warn_unused(("radii", "spacing", "set", "gb_model", "surface_tension", "surface_offset", "mutate"),
                         "there is no continuum; add {solvent pb} or {solvent gb}")
             return []
         if self.solvent == "gb":
             warn_unused(("radii", "spacing"), "a Generalized Born model has radii of its own, and no grid")
         else:
             warn_unused(("gb_model",), "it is for {solvent gb}")
+        return [self.plan(structure, a, b, engine, frames) for _, _, a, b in chosen]
+
+    def plan(self, structure: Structure, a: Mask, b: Mask, engine: str, frames: bool) -> BindingPlan:
+        """Return the plan of the energies of binding of two selections."""
+        from vmdpotential.maps.binding import BindingOptions, SurfaceEnergy, plan_binding
+
         how = BindingOptions(model=self.gb_model if self.solvent == "gb" else "pb", spacing=self.spacing,
                              radii=self.radii, parameters=self.solution,
                              surface=SurfaceEnergy(self.surface_tension, self.surface_offset), engine=engine)
-        return [plan_binding(structure, a, b, how, frames) for _, _, a, b in chosen]
+        return plan_binding(structure, a, b, how, frames)
+
+
+@dataclass(frozen=True)
+class _Mutants:
+    """The mutants of a structure, each with every pair of selections: their masks, plans and pair sums."""
+
+    mutants: list[Mutant]
+    plans: list[BindingPlan]
+    sums: list[InteractionEnergyPlan]
+
+    @classmethod
+    def of(cls, names: Sequence[str], structure: Structure, chosen: Sequence[tuple[str, str, Mask, Mask]],
+           report: ChargeReport, wild: Sequence[BindingPlan], terms: Nonbonded | None, options: PairOptions,
+           solvent: SolventOptions, frames: bool) -> _Mutants:
+        """Return the mutants with these names, whose residues have to be in a selection of each pair."""
+        result = cls([], [], [])
+        for name in names:
+            mutant = mutate_residue(structure, name, report)
+            residue = mutant.rows[mutant.changed]
+            for (a, b, in_a, in_b), plan in zip(chosen, wild, strict=True):
+                if not (in_a[residue].all() or in_b[residue].all()):
+                    raise UsageError("mutate", f"the residue is neither in {a} nor in {b}",
+                                     "choose a residue of a selection", value=name)
+                pair = in_a[mutant.rows], in_b[mutant.rows]
+                result.mutants.append(replace(mutant, together=plan.together))
+                result.plans.append(solvent.plan(mutant.structure, *pair, options.engine, frames))
+                if terms is not None:
+                    result.sums.append(options.between(mutant.structure, mutant.terms(terms), *pair))
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +210,8 @@ def energy(
     alone (single-trajectory MM/PBSA and MM/GBSA): van der Waals, Coulomb, the screening by the solvent, the desolvation
     of both, and with a tension the surface. Tables have these terms for every frame, or for residues or atoms of both
     selections, each with half of a pair's energy. Entropy and changes of conformation are left out. Without
-    Lennard-Jones parameters, as from a PQR file, so is van der Waals.
+    Lennard-Jones parameters, as from a PQR file, so is van der Waals. Mutants with the side chains of alanine or
+    glycine are computed in the same frames, with the changes from the wild type.
 
     Raises
     ------
@@ -186,6 +227,8 @@ def energy(
     if output.figure is not None and by != "residue" and not (by == "total" and series and solvent.solvent != "none"):
         raise UsageError("figure", "a figure is only drawn for residues, or for energies in a solvent over frames",
                          "use {by residue}")
+    if solvent.mutate and by != "total" and solvent.solvent != "none":
+        raise UsageError("mutate", "mutants have no energies by residue or atom", "use {by total}")
     structure, report, frames = source.with_frames_of(trajectory, between, "between")
     chosen = selection_pairs(structure, between)
     plans = tuple(solvent.plans(structure, chosen, options.engine, series))
@@ -195,24 +238,33 @@ def energy(
                           None if bodies is None else WholeComplex.of(structure, bodies, series))
     with_terms = not plans or bool(options.parameters) or has_terms(structure)
     sums: list[InteractionEnergyPlan] = []
-    if with_terms:
-        terms = options.terms(structure)
+    terms = options.terms(structure) if with_terms else None
+    if terms is not None:
         warn_of_mixture(structure, report, terms)
         sums = [options.between(structure, terms, a, b) for _, _, a, b in chosen]
-    of_both = sums and plans and by != "total"
-    reverse = [options.between(structure, terms, b, a) for _, _, a, b in chosen] if of_both else []
+    reverse = [options.between(structure, terms, b, a) for _, _, a, b in chosen
+               ] if terms is not None and plans and by != "total" else []
+    mutants = _Mutants.of(solvent.mutate if plans else (), structure, chosen, report, plans, terms, options, solvent,
+                          series)
     with progress.clock() as clock:
-        work = PairEnergies(cells, tuple(sums), structure, by, plans, tuple(reverse))
+        work = PairEnergies(cells, (*sums, *mutants.sums), structure, by, (*plans, *mutants.plans), tuple(reverse),
+                            (*[None] * len(chosen), *mutants.mutants))
         merged = over_frames(work, execution)
     bound = [BoundEnergies(structure, a, b, by, plan, merged["numbers"].values, merged[f"bound {n}"].values,
                            None if by == "total" else merged[f"bound rows {n}"])
              for n, ((a, b, _, _), plan) in enumerate(zip(chosen, plans, strict=False))]
+    mutated = []
+    for n, (mutant, plan) in enumerate(zip(mutants.mutants, mutants.plans, strict=True)):
+        wild = bound[n % len(chosen)]
+        mutated.append(MutantEnergies(mutant.name, wild, BoundEnergies(
+            mutant.structure, wild.a, wild.b, by, plan, merged["numbers"].values,
+            merged[f"bound {len(chosen) + n}"].values)))
     result: Energies | EnergiesInContinuum
     common: dict[str, Any] = {
-        "charges": report, "unit": "kcal/mol", "by": by, "frames": merged.count, "bound": bound,
+        "charges": report, "unit": "kcal/mol", "by": by, "frames": merged.count, "bound": bound, "mutated": mutated,
         "seconds": clock.seconds, "structure": structure, "series": series, "files": output.paths,
         "draws": (by == "residue" or bool(plans and series)) and output.draws}
-    if sums:
+    if terms is not None:
         rows = [_Rows(structure, a, b, by, entry.atoms, merged[f"rows {n}"], merged["numbers"].values,
                       merged[f"total {n}"].values)
                 for n, ((a, b, _, _), entry) in enumerate(zip(chosen, sums, strict=True))]
@@ -233,12 +285,18 @@ class InSolvent(Result):
     by: str
     frames: int
     bound: Sequence[BoundEnergies]
+    mutated: Sequence[MutantEnergies]
     series: bool
 
     def bound_table(self) -> TableColumns:
         """Return the table of the energies in the solvent: of residues or atoms, or with a row for every frame."""
         if self.by == "total":
             tables = [entry.frame_table() for entry in self.bound]
+            if self.mutated:
+                tables += [each.mutant.frame_table() for each in self.mutated]
+                names = ["" for _ in self.bound] + [each.name for each in self.mutated]
+                tables = [{**table, "mutant": [name for _ in table["frame"]]}
+                          for name, table in zip(names, tables, strict=True)]
             if not self.series:
                 tables = [{name: column for name, column in table.items() if name != "frame"} for table in tables]
         else:
@@ -246,6 +304,13 @@ class InSolvent(Result):
                       for entry in self.bound]
         return {name: [value for table in tables for value in table[name]]
                 for name in tables[0] if all(name in table for table in tables)}
+
+    def bound_text(self) -> Iterator[str | ReportRows]:
+        """Yield the lines of the energies in the solvent, and of mutants."""
+        for entry in self.bound:
+            yield from entry.text()
+        for each in self.mutated:
+            yield from each.text()
 
     def plot_bound(self, ax: Axes) -> Axes:
         """Draw the terms over frames, or the residues with the largest energies, of the first pair of selections."""
@@ -286,7 +351,8 @@ class Energies(InSolvent, PairResult):
         """Return the entries of ``--json``."""
         return super().entries() | {
             "pairs": self.pairs, "by": self.by, "errors": self.errors, "frames": self.frames,
-            "solvent": [entry.data for entry in self.bound] or None, "seconds": self.seconds}
+            "solvent": [entry.data for entry in self.bound] or None,
+            "mutants": [each.data for each in self.mutated] or None, "seconds": self.seconds}
 
     def text(self) -> Iterator[str | ReportRows]:
         """Yield the parameters, errors and rows."""
@@ -296,8 +362,7 @@ class Energies(InSolvent, PairResult):
                    + (f", {row.a} with {row.b}" if len(self.rows) > 1 else ""))
         for row in self.rows:
             yield from _lines(row)
-        for entry in self.bound:
-            yield from entry.text()
+        yield from self.bound_text()
         yield (f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s on the {self.engine} engine")
 
     def table(self) -> TableColumns:
@@ -345,7 +410,8 @@ class EnergiesInContinuum(InSolvent):
     def entries(self) -> dict[str, Any]:
         """Return the entries of ``--json``."""
         return super().entries() | {**self.charges.data, "unit": self.unit, "by": self.by, "frames": self.frames,
-                                    "solvent": [entry.data for entry in self.bound], "seconds": self.seconds}
+                                    "solvent": [entry.data for entry in self.bound],
+                                    "mutants": [each.data for each in self.mutated] or None, "seconds": self.seconds}
 
     def shown(self) -> dict[str, Any]:
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
@@ -355,8 +421,7 @@ class EnergiesInContinuum(InSolvent):
         """Yield the charges and the energies."""
         yield str(self.charges)
         yield "no Lennard-Jones parameters: energies in the continuum only"
-        for entry in self.bound:
-            yield from entry.text()
+        yield from self.bound_text()
         yield f"{self.frames} frame{'s' * (self.frames != 1)} in {self.seconds:.2f} s"
 
     def table(self) -> TableColumns:
@@ -408,6 +473,7 @@ def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Str
 command = Command.of(energy, examples=(
     "energy system.prmtop trajectory.xtc --between protein water -o energy.csv",
     "energy system.prmtop trajectory.xtc --between protein water --by residue --figure residues.png",
+    "energy complex.prmtop trajectory.xtc --between 'resid 1-107' 'resid 108-214' --solvent gb --mutate 35/ALA 38/ALA",
 ), python="""\
 >>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
 >>> rows = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:3", between=("protein", "water")).to_dataframe()

@@ -29,6 +29,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.pairs.rdf import PairHistogram
+from vmdpotential.preparation.mutate import Mutant
 
 #: Terms of a binding energy in a solvent, kcal/mol.
 BOUND_TERMS = ("lennard_jones", "coulomb", "screening", "desolvation_1", "desolvation_2", "surface")
@@ -50,6 +51,8 @@ class PairEnergies(FrameTask):
         The energies of binding of each pair of selections in a solvent, or none.
     reverse : tuple of InteractionEnergyPlan
         The pairs with their selections exchanged, for Lennard-Jones energies of the rows of both.
+    mutants : tuple of Mutant or None
+        Whose positions each pair has; those of the structure itself unless given.
     """
 
     frames: CellFrames
@@ -58,11 +61,13 @@ class PairEnergies(FrameTask):
     by: str
     binding: tuple[BindingPlan, ...] = ()
     reverse: tuple[InteractionEnergyPlan, ...] = ()
+    mutants: tuple[Mutant | None, ...] = ()
 
     def identity(self) -> tuple[object, ...]:
         """Return the values that determine the result, for fingerprints of inputs."""
         return ("energies", self.frames, self.pairs, self.structure.residue_starts, self.by,
-                [plan.identity() for plan in self.binding])
+                [plan.identity() for plan in self.binding],
+                [None if mutant is None else mutant.identity() for mutant in self.mutants])
 
     def needs(self) -> WorkNeeds:
         """Return the engine."""
@@ -71,10 +76,17 @@ class PairEnergies(FrameTask):
     def plan(self) -> None:
         """Plan the sums for the first frame, and measure their errors there."""
         first = self.frames.first
-        for item in (*self.pairs, *self.reverse):
+        for item in self.reverse:
             item.run(first.positions, first.cell)
-        for plan in self.binding:
-            plan.run(first.positions, first.cell)
+        for n, pair in enumerate(self.pairs):
+            pair.run(self._positions(n, first), first.cell)
+        for n, plan in enumerate(self.binding):
+            plan.run(self._positions(n, first), first.cell)
+
+    def _positions(self, n: int, frame: Frame) -> NDArray[np.float64]:
+        """Return the positions of the n-th pair of selections in a frame."""
+        mutant = self.mutants[n] if self.mutants else None
+        return frame.positions if mutant is None else mutant(frame.positions, frame.cell)
 
     def sums(self) -> Mapping[str, FrameSum]:
         """Return ``numbers`` of the frames; their ``cells`` (3, 3), if they have any; and for the n-th pair of
@@ -108,7 +120,7 @@ class PairEnergies(FrameTask):
         if frame.cell is not None:
             columns["cells"] = frame.cell.vectors
         for n, pair in enumerate(self.pairs):
-            result = pair.run(frame.positions, frame.cell)
+            result = pair.run(self._positions(n, frame), frame.cell)
             if self.by == "forces":
                 columns[f"rows {n}"] = result.forces
                 continue
@@ -118,7 +130,7 @@ class PairEnergies(FrameTask):
             if self.by == "residue":
                 columns[f"rows {n}"] = by_residue(self.structure, result.atoms, values)[1]
         for n, plan in enumerate(self.binding):
-            terms, error = plan.run(frame.positions, frame.cell)
+            terms, error = plan.run(self._positions(n, frame), frame.cell)
             bound = plan.binding(terms, error)
             known = columns[f"total {n}"][1] if self.pairs else np.nan
             columns[f"bound {n}"] = np.array([known, bound.coulomb, bound.screening, *bound.desolvation, bound.surface,

@@ -1,0 +1,163 @@
+"""Binding energies of mutants over frames: OpenMM's for the same atoms, published parameters, and paired errors."""
+
+import MDAnalysis
+import numpy as np
+import openmm
+import pytest
+from MDAnalysisTests.datafiles import DCD, PSF, PDB_small
+from openmm import app, unit
+from openmm.app.internal import customgbforces
+from scipy.spatial.distance import cdist
+
+from vmdpotential import energy, nonbonded, read_structure
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.pairs.generalized_born import KAPPA_FACTOR
+from vmdpotential.preparation.mutate import mutate_residue
+from vmdpotential.units import coulomb_constant, debye_length
+
+DOMAINS = ("resid 122-159", "resid 30-59")
+OPTIONS = {"between": DOMAINS, "solvent": "gb", "parameters": ["charmm36.xml"]}
+#: Atoms of an arginine that an alanine keeps, by CHARMM's names, and the name in alanine of those that differ.
+KEPT = {"N": "N", "HN": "H", "CA": "CA", "HA": "HA", "CB": "CB", "HB1": "HB1", "HB2": "HB2", "CG": "HB3", "C": "C",
+        "O": "O"}
+
+
+@pytest.fixture(scope="module")
+def kinase():
+    return charges_and_report(read_structure(PDB_small, topology=PSF))
+
+
+def alanine_charges():
+    """Return the charges of alanine by OpenMM's CHARMM36."""
+    template = app.ForceField("charmm36.xml")._templates["ALA"]
+    return {atom.name: atom.parameters["charge"] for atom in template.atoms}
+
+
+@pytest.mark.slow
+def test_mutant_is_as_by_openmm():
+    """Its Coulomb and polar energies, from atoms, charges and radii that are written down here."""
+    table = energy(PSF, DCD, frames="0:30:25", mutate=("36/ALA",), **OPTIONS).table()
+    universe = MDAnalysis.Universe(PSF, DCD)
+    atoms = universe.atoms
+    own = atoms.resids == 36
+    kept = np.flatnonzero(~own | np.isin(atoms.names, list(KEPT)))
+    charges, known = atoms.charges.astype(float), alanine_charges()
+    kind = customgbforces.GBSAOBC2Force
+    parameters = np.array(kind.getStandardParameters(app.CharmmPsfFile(PSF).topology))
+    for n in np.flatnonzero(own):
+        if atoms.names[n] in KEPT:
+            charges[n] = known.get(KEPT[atoms.names[n]], known.get(atoms.names[n]))
+    carbon, gamma = (int(np.flatnonzero(own & (atoms.names == name))[0]) for name in ("CB", "CG"))
+    parameters[gamma] = 0.12, 0.85  # a hydrogen's radius, nm, and its scale
+    masks = [np.isin(atoms.resids, np.arange(first, last + 1)) for first, last in ((122, 159), (30, 59))]
+
+    def solvation(chosen, positions):
+        force = kind(kappa=10 * KAPPA_FACTOR / debye_length(0.15, 298.15, 78.5))
+        system = openmm.System()
+        for n in kept[chosen[kept]]:
+            system.addParticle(1)
+            force.addParticle([charges[n], *parameters[n]])
+        force.finalize()
+        system.addForce(force)
+        context = openmm.Context(system, openmm.VerletIntegrator(1), openmm.Platform.getPlatformByName("Reference"))
+        context.setPositions(positions[kept[chosen[kept]]] / 10)
+        return context.getState(getEnergy=True).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+
+    constant = 138.935485 / 0.4184 / coulomb_constant("kcal/mol/e")
+    assert table["mutant"] == ["", "", "ARG36ALA", "ARG36ALA"]
+    for row in (2, 3):
+        positions = universe.trajectory[table["frame"][row]].positions.astype(float)
+        bond = positions[gamma] - positions[carbon]
+        positions[gamma] = positions[carbon] + 1.09 / np.linalg.norm(bond) * bond
+        first, second = (kept[mask[kept]] for mask in masks)
+        coulomb = coulomb_constant("kcal/mol/e") * (
+            charges[first] @ (1 / cdist(positions[first], positions[second])) @ charges[second])
+        assert table["coulomb"][row] == pytest.approx(coulomb, abs=1e-5)
+        both, a, b = (solvation(chosen, positions) for chosen in (masks[0] | masks[1], *masks))
+        polar = sum(table[name][row] for name in ("screening", "desolvation_1", "desolvation_2"))
+        assert constant * polar == pytest.approx(both - a - b, abs=2e-4)
+
+
+def test_parameters_of_alanine_are_charmms(kinase):
+    """Lennard-Jones well depths, kcal/mol, and half the distances of minima, A, of CT3 and HA3 (CHARMM36)."""
+    structure, report = kinase
+    mutant = mutate_residue(structure, "36/ALA", report)
+    terms = mutant.terms(nonbonded(structure, ["charmm36.xml"]))
+    residue = mutant.structure.residue_ids == 36
+    names = mutant.structure.atom_names[residue].tolist()
+    assert sorted(names) == ["C", "CA", "CB", "HA", "HB1", "HB2", "HB3", "HN", "N", "O"]
+    for name, depth, half in (("CB", 0.078, 2.04), ("HB1", 0.024, 1.34), ("HB2", 0.024, 1.34), ("HB3", 0.024, 1.34)):
+        kind = terms.types[np.flatnonzero(residue)[names.index(name)]]
+        assert terms.epsilon[kind] == pytest.approx(depth, rel=1e-3)
+        assert terms.sigma[kind] * 2 ** (1 / 6) / 2 == pytest.approx(half, rel=1e-3)
+    assert mutant.structure.net_charge == pytest.approx(structure.net_charge - 1, abs=1e-5)
+    assert mutant.structure.elements[residue].tolist().count("H") == 5
+
+
+@pytest.mark.parametrize(("text", "root", "count"), [("36/ALA", "CB", 3), ("57/GLY", "CA", 2), ("3/ALA", "CB", 3)])
+def test_hydrogens_are_where_the_side_chain_was(kinase, text, root, count):
+    structure, report = kinase
+    mutant = mutate_residue(structure, text, report)
+    made, number = mutant.structure, int(text.split("/")[0])
+    part = made.take(np.flatnonzero(made.residue_ids == number))
+    carbon = part.positions[part.atom_names == root][0]
+    hydrogens = part.positions[(part.elements == "H") & (np.linalg.norm(part.positions - carbon, axis=1) < 1.3)]
+    assert len(hydrogens) == count
+    bonds = hydrogens - carbon
+    assert np.linalg.norm(bonds, axis=1) == pytest.approx(1.1, abs=0.04)
+    cosines = (bonds @ bonds.T)[np.triu_indices(count, 1)] / 1.1**2
+    assert cosines == pytest.approx(-1 / 3, abs=0.12)
+    moved = structure.positions + np.random.default_rng(1).normal(size=3)
+    assert mutant(moved) - made.positions == pytest.approx(moved[:1] - structure.positions[:1] + 0 * made.positions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_changes_are_paired(workers):
+    """Their means are differences of means, and their errors are those of differences, which vary less."""
+    result = energy(PSF, DCD, frames="::4", mutate=("36/ALA", "123/GLY"), workers=workers, **OPTIONS)
+    table, wild = result.to_dataframe(), result.data["solvent"][0]
+    assert [each["name"] for each in result.data["mutants"]] == ["ARG36ALA", "ARG123GLY"]
+    for each in result.data["mutants"]:
+        rows = table[table.mutant == each["name"]]
+        change = each["change"]["total"]
+        assert change["mean"] == pytest.approx(each["total"] - wild["total"], abs=1e-9)
+        assert change["mean"] == pytest.approx((rows.total.values - table[table.mutant == ""].total.values).mean())
+        assert each["electrostatic"] == pytest.approx(rows.electrostatic.mean())
+    text = "\n".join(result.lines)
+    assert "ARG36ALA" in text
+    assert "entropy" in text
+
+
+@pytest.mark.slow
+def test_charges_of_templates():
+    """A structure without charges, of two chains with the same numbers; an aspartate loses its charge."""
+    result = energy("data/1hvr.pdb.gz", between=("//A", "//B"), solvent="gb", mutate=("A/29/ALA",)).data
+    assert result["mutants"][0]["name"] == "A/ASP29ALA"
+    assert result["mutants"][0]["change"]["coulomb"]["mean"] != 0
+    assert result["mutants"][0]["lennard_jones"] is None
+    with pytest.raises(UsageError, match="chains A, B") as caught:
+        energy("data/1hvr.pdb.gz", between=("//A", "//B"), solvent="gb", mutate=("29/ALA",))
+    assert caught.value.parameter == "mutate"
+
+
+@pytest.mark.parametrize("text", ["", "36", "36/ARG", "999/ALA", "X/36/ALA", "8/ALA", "7/ALA", "9/PRO/ALA", "2//ALA"])
+def test_residues_that_cannot_be_mutated(kinase, text):
+    """Without a residue or a kind, one that does not exist, an alanine (8), a glycine (7)."""
+    with pytest.raises(UsageError) as caught:
+        mutate_residue(*kinase[:1], text, kinase[1])
+    assert caught.value.parameter == "mutate"
+
+
+def test_what_is_wrong(kinase):
+    structure, report = kinase
+    proline = int(structure.residue_ids[structure.residue_names == "PRO"][0])
+    with pytest.raises(UsageError):
+        mutate_residue(structure, f"{proline}/ALA", report)
+    with pytest.raises(InputError, match="no ALA within a chain"):  # MET1, with three hydrogens on N
+        mutate_residue(structure, "1/ALA", report)
+    for options in ({"mutate": ("200/ALA",)}, {"mutate": ("36/ALA",), "by": "residue"}):
+        with pytest.raises(UsageError) as caught:
+            energy(PSF, DCD, frames="0:2", **OPTIONS, **options)
+        assert caught.value.parameter == "mutate"
