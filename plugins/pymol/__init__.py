@@ -3,15 +3,22 @@
 Adds commands such as potential_map, potential_live and potential_ionize, and a dialog for them; ``help
 potential_map`` shows how to use them. PyMOL loads this file in three ways: as a plugin of its start-up
 folder, by ``run plugins/pymol/__init__.py``, and by ``import vmdpotential.plugins.pymol``. In the first
-two ways this file only imports the installed package.
+two ways this file only imports the installed package, or installs it when the user asks for it.
 """
 
 import contextlib
+import subprocess
 import sys
-from importlib import import_module
+import time
+from importlib import import_module, invalidate_caches
 from typing import Any
 
 _PACKAGE = "vmdpotential.plugins.pymol"
+
+#: What pip installs for the plugin.
+_REQUIREMENT = "vmdpotential[all]"
+
+_MENU = "Electrostatic potential"
 
 #: Commands that explain what is missing if the package cannot be imported, which has the list of those that there are.
 _COMMANDS = ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
@@ -28,12 +35,44 @@ def _load() -> None:
             import_module(_PACKAGE)
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
-        remedy = (f'install it with: "{sys.executable}" -m pip install {missing}' if missing != "vmdpotential" else
-                  f"'vmdpotential install pymol' in a shell prints how to install it into {sys.executable}")
-        message = f"vmdpotential: PyMOL's Python has no package '{missing}'; {remedy}"
+        message = (f"vmdpotential: PyMOL's Python has no package '{missing}'; to install it, click Install in the menu "
+                   f"Plugin, {_MENU}, or type potential_install")
         colorprinting.error(f" {message}")
         for name in _COMMANDS:
             cmd.extend(f"potential_{name}", _refusal(message))
+        cmd.extend("potential_install", potential_install)
+
+
+def potential_install(quiet: Any = 1, *, _self: Any = None) -> None:
+    """DESCRIPTION
+
+    Install the package vmdpotential, and what it needs, into PyMOL's Python by pip.
+
+USAGE
+
+    potential_install
+"""
+    from pymol import CmdException
+
+    line = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", _REQUIREMENT]
+    print(f" vmdpotential: installing {_REQUIREMENT} into {sys.executable}; this may take some minutes")
+    try:
+        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True, creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0))
+    except OSError as error:
+        raise CmdException(f"pip cannot be started: {error.strerror}") from None
+    qt = sys.modules.get("pymol.Qt")
+    while qt is not None and qt.QtWidgets.QApplication.instance() is not None and process.poll() is None:
+        qt.QtWidgets.QApplication.processEvents()  # so that the window can be used meanwhile
+        time.sleep(0.05)
+    errors = process.communicate()[1].strip().splitlines()
+    if process.returncode:
+        raise CmdException(f"pip has not installed it: {errors[-1] if errors else 'it was ended'}")
+    invalidate_caches()
+    _load()
+    if f"{_PACKAGE}.commands" in sys.modules:
+        print(" vmdpotential: it is installed; type help potential_map, or open the menu Plugin")
+        __init_plugin__()
 
 
 def _refusal(message: str) -> Any:
@@ -53,10 +92,10 @@ def __init_plugin__(app: Any = None) -> None:  # noqa: N807 - PyMOL's name
 
     if f"{_PACKAGE}.commands" in sys.modules:
         commands = import_module(f"{_PACKAGE}.commands")
-        names = [(f"Electrostatic potential|{command.name.capitalize()} ...", f"potential_dialog {command.name}")
+        names = [(f"{_MENU}|{command.name.capitalize()} ...", f"potential_dialog {command.name}")
                  for command in commands.viewer_commands()]
-    else:  # the command reports again what is missing
-        names = [("Electrostatic potential ...", "potential_dialog")]
+    else:
+        names = [(f"{_MENU}|Install", "potential_install")]
     with contextlib.suppress(QtNotAvailableError):
         for label, line in names:
             addmenuitemqt(label, lambda line=line: cmd.do(line, echo=0))

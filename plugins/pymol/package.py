@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 from vmdpotential import __version__
+from vmdpotential.extras import pip_requirement
 from vmdpotential.io.files.output import writing_files
 
 #: Name of the plugin's folder in PyMOL's start-up folder, and of the plugin in PyMOL's plugin manager.
@@ -13,11 +14,16 @@ NAME = "vmdpotential_plugin"
 
 
 def plugin_files() -> dict[str, str]:
-    """Return the texts of the plugin's files, which import the installed package, by their names in the folder."""
+    """Return the texts of the plugin's files, by their names in the folder.
+
+    They import the package, and install it on request from where this one came.
+    """
     here = Path(__file__).parent
     head = f"# Version: {__version__}\n# License: BSD-3-Clause\n# Requires: vmdpotential\n\n"
+    line, text = '_REQUIREMENT = "vmdpotential[all]"', (here / "__init__.py").read_text(encoding="utf-8")
+    assert line in text
     return {
-        "__init__.py": head + (here / "__init__.py").read_text(encoding="utf-8"),
+        "__init__.py": head + text.replace(line, f"_REQUIREMENT = {pip_requirement('all')!r}"),
         "README.md": (here / "README.md").read_text(encoding="utf-8"),
     }
 

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import vmdpotential
+from vmdpotential.extras import pip_requirement
 from vmdpotential.frontend.adapters import viewer_commands
 from vmdpotential.plugins.pymol.package import build_zip
 
@@ -120,18 +122,48 @@ def test_menu_has_an_entry_for_each_command(tmp_path):
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize(("package", "remedy"), [
-    ("vmdpotential", "vmdpotential install pymol"), ("numpy", "-m pip install numpy")])
-def test_missing_package_is_one_line_with_a_hint(tmp_path, package, remedy):
+@pytest.mark.parametrize("package", ["vmdpotential", "numpy"])
+def test_missing_package_is_one_line_with_a_hint(tmp_path, package):
     output = pymol(tmp_path, (
-        "python\nimport sys\n"
-        f"for name in [n for n in sys.modules if n.partition('.')[0] == {package!r}]: del sys.modules[name]\n"
-        f"sys.modules[{package!r}] = None\npython end\n"
+        f"{without(package)}"
         f"run {PLUGIN / '__init__.py'}\npython\nprint('QUIET', __init_plugin__())\npython end\n{SHOW}"
         "potential_map all, spacing=1\n"))
-    assert set(commands_in(output)) == COMMANDS | {"potential_undo", "potential_dialog"}
+    assert set(commands_in(output)) == COMMANDS | {"potential_undo", "potential_dialog", "potential_install"}
     assert "QUIET None" in output
     lines = [line for line in output.splitlines() if f"no package '{package}'" in line]
     assert len(lines) == 2  # when it is loaded, and of the command
-    assert all(remedy in line for line in lines)
+    assert all("potential_install" in line for line in lines)
     assert "Traceback" not in output
+
+
+def without(package):
+    """A script that hides a package from PyMOL's Python."""
+    return (
+        "python\nimport sys\n"
+        f"for name in [n for n in sys.modules if n.partition('.')[0] == {package!r}]: del sys.modules[name]\n"
+        f"sys.modules[{package!r}] = None\npython end\n")
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_one_command_installs_the_package(tmp_path, works):
+    """With a program in pip's place, which says what it was asked for."""
+    archive = build_zip(tmp_path / "vmdpotential_plugin.zip")
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path)
+    pip = tmp_path / "pip in between"
+    pip.write_text(f"#!/bin/sh\necho \"$@\" > '{tmp_path}/asked'\necho no network >&2\nexit {int(not works)}\n")
+    pip.chmod(0o700)
+    output = pymol(tmp_path, (
+        f"{without('vmdpotential')}"
+        f"run {tmp_path / 'vmdpotential_plugin' / '__init__.py'}\n"
+        f"python\nsys.executable = {str(pip)!r}\n"
+        f"if {works}: del sys.modules['vmdpotential']\npython end\n"
+        f"potential_install\nhelp potential_map\n{SHOW}"))
+    asked = (tmp_path / "asked").read_text().strip()
+    assert asked == f"-m pip install --quiet --disable-pip-version-check {pip_requirement('all')}"
+    assert "Traceback" not in output
+    if works:
+        check(output)
+    else:
+        assert "Error: pip has not installed it: no network" in output
+        assert "selection of atoms" not in output
