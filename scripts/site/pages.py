@@ -28,8 +28,9 @@ DRAWN = ROOT / "build" / "examples"
 #: Written pages, by their paths in the checkout.
 TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "python", "method-developer")]
 GUIDE = [f"scripts/guide/{name}" for name in ("input", "structure", "media", "trajectories", "use")]
-WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE)), "ARCHITECTURE.md", "CONTRIBUTING.md",
-           "CODE_OF_CONDUCT.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
+COMPARISON = "scripts/site/comparison"
+WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARISON)), "ARCHITECTURE.md",
+           "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md", "LICENSE", "data/README.md", *(
     str(path.relative_to(ROOT)) for part in ("plugins", "vmdpotential")
     for path in sorted((ROOT / part).rglob("*.md")))]
 
@@ -326,6 +327,20 @@ def _contents(pages: list[str], *options: str) -> str:
     return "\n".join(["```{toctree}", *(f":{option}" for option in options), "", *pages, "```"])
 
 
+def gallery_page() -> str:
+    """Return the page of all pictures, each with the commands that draw it."""
+    parts = ["# Gallery", "The pictures of the [examples](index.md), each with what draws it. Imports and paths are "
+             "left out here; the linked pages have the whole programs, which run as they are."]
+    for script in sorted(EXAMPLES.glob("*.py")):
+        source = script.read_text(encoding="utf-8")
+        title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")
+        code = source.split("out.mkdir(parents=True, exist_ok=True)\n")[-1].strip()
+        pictures = [f"![{title}](examples/pictures/{script.stem}/{path.name})" for path in drawn_by(script)]
+        parts += [f"## {title.rstrip('.')}", *pictures, text.split("\n\n")[0], f"```python\n{code}\n```",
+                  f"[The whole example](examples/{script.stem}.md)"]
+    return "\n\n".join([*parts, ""])
+
+
 def gallery(columns: int = 3) -> str:
     """Return a table with a picture of each example, the last one that it draws, above its title."""
     shown = []
@@ -348,8 +363,8 @@ def index() -> str:
                          and name.removesuffix(".md") not in first)]
     examples = [f"examples/{script.stem}" for script in sorted(EXAMPLES.glob("*.py"))]
     commands = [f"commands/{name}" for name in registry.available("command")]
-    parts = [("Start", ["Install, and first pictures <README>", *TUTORIALS]), ("Guide", GUIDE),
-             ("Reference by task", [f"tasks/{_file(title)}" for title in TASKS]),
+    parts = [("Start", ["Install, and first pictures <README>", "gallery", *TUTORIALS]),
+             ("Guide", [*GUIDE, COMPARISON]), ("Reference by task", [f"tasks/{_file(title)}" for title in TASKS]),
              ("Viewers and plugins", viewers), ("Examples", examples), ("Theory", theory),
              ("Commands", commands), ("Python", ["python/index"]), ("The package", [
                  "ARCHITECTURE", "CONTRIBUTING", "CODE_OF_CONDUCT", "vmdpotential/engines/SPEED", "CHANGELOG",
@@ -357,7 +372,9 @@ def index() -> str:
     tasks = "\n".join(["| task | what it does |", "|---|---|", *(
         f"| [{title}](tasks/{_file(title)}.md) | {task.text} |" for title, task in TASKS.items())])
     first_page = (Path(__file__).parent / "landing.md").read_text(encoding="utf-8").strip()
-    return "\n\n".join([first_page, gallery(), "## By task", tasks, *(
+    more = ("All pictures, with the commands: [gallery](gallery.md). How results differ from those of other programs: "
+            f"[comparison]({COMPARISON}.md).")
+    return "\n\n".join([first_page, gallery(), more, "## By task", tasks, *(
         _contents(pages, "hidden:", "maxdepth: 1", f"caption: {title}") for title, pages in parts), ""])
 
 
@@ -383,6 +400,7 @@ def main(folder: Path) -> None:
         short = name.removeprefix("vmdpotential.")
         pages[f"python/{name}.rst"] = f"{short}\n{'=' * len(short)}\n\n.. automodule:: {name}\n   :members:\n"
     pages["index.md"] = index()
+    pages["gallery.md"] = gallery_page()
     for path in folder.rglob("*"):
         if path.suffix in (".md", ".rst") and str(path.relative_to(folder)) not in pages:
             path.unlink()
