@@ -373,10 +373,11 @@ def test_nodes_beside_atoms_are_counted_exactly(count, reach):
     rng = np.random.default_rng(count)
     lattice = Lattice([1.0, -2.0, 0.0], [0.5, 0.6, 0.9], (60, 50, 40))
     positions = rng.uniform(-4, 40, (count, 3))  # some outside of the lattice
-    beside = accuracy._Beside.of(lattice, positions, reach, rng)
+    voxels = np.floor((positions - lattice.origin) / lattice.spacing).astype(int)
+    beside = accuracy._Beside.of(lattice, voxels.T, reach, rng)
     marks = np.zeros(lattice.shape, np.int64)
     steps = (reach / lattice.spacing).astype(int)
-    for voxel in np.floor((positions - lattice.origin) / lattice.spacing).astype(int):
+    for voxel in voxels:
         low, high = np.maximum(voxel - steps, 0), np.maximum(voxel + steps + 2, 0)
         marks[tuple(slice(*ends) for ends in zip(low, high, strict=True))] += 1
     nodes = np.stack(np.unravel_index(np.arange(marks.size), marks.shape), 1)

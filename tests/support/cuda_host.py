@@ -284,6 +284,8 @@ class HostGpu:
     def trim(self):
         pass
 
+    require = device.Gpu.require
+
     def __enter__(self):
         return self
 

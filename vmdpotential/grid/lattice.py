@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -110,14 +111,15 @@ class Lattice:
     dtype: ClassVar[type[np.floating[Any]]] = np.float32
 
     def __post_init__(self) -> None:
-        origin = np.broadcast_to(np.asarray(self.origin, np.float64), 3) + 0.0  # no -0
-        spacing = np.array(np.broadcast_to(np.asarray(self.spacing, np.float64), 3))
+        origin, spacing = np.zeros(3), np.zeros(3)
+        origin += np.asarray(self.origin, np.float64)  # 0 for -0
+        spacing += np.asarray(self.spacing, np.float64)
         shape = tuple(int(n) for n in self.shape)
         if len(shape) != 3 or min(shape) < 1:
             raise UsageError("shape", f"a lattice of {' x '.join(map(str, shape))} points is empty")
-        if not np.isfinite(origin).all():
+        if not all(map(math.isfinite, origin.tolist())):
             raise UsageError("origin", "must be three finite coordinates in A", value=str(origin.tolist()))
-        if not ((spacing >= FINEST) & (spacing <= COARSEST)).all():
+        if not all(FINEST <= h <= COARSEST for h in spacing.tolist()):
             raise UsageError("spacing", f"must be distances of {FINEST:g} to {COARSEST:g} A",
                              value=str(spacing.tolist()))
         origin.setflags(write=False)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -60,6 +60,15 @@ def tiled_plane(shape: Sequence[int]) -> int:
     return math.prod(-(-nodes // edge) * edge for nodes, edge in zip(shape[1:], TILE, strict=True))
 
 
+class Member(NamedTuple):
+    """A member of a struct: its place, the type of the values of an array, and how a row is packed."""
+
+    place: int
+    array: np.dtype[Any] | None
+    shaped: bool
+    row: struct.Struct | None
+
+
 @dataclass(frozen=True)
 class Arguments:
     """The struct of a kernel's arguments.
@@ -79,24 +88,14 @@ class Arguments:
     results: Set[str]
 
     @cached_property
-    def _shaped(self) -> Set[str]:
-        """The members of several elements."""
-        return {name for name, (kind, *_) in (self.record.fields or {}).items() if kind.shape}
-
-    @cached_property
-    def _rows(self) -> dict[str, struct.Struct]:
-        """The members that are rows of numbers, as the module ``struct`` packs them."""
-        return {name: struct.Struct(f"={kind.shape[0]}{CODES[kind.base.str[1:]]}")
-                for name, (kind, *_) in (self.record.fields or {}).items() if len(kind.shape) == 1}
-
-    @cached_property
-    def _layout(self) -> tuple[struct.Struct, dict[str, int]]:
-        """The struct as the module ``struct`` packs it, several times as fast as numpy, and its members' places."""
-        code, end, places = "=", 0, {}
+    def _layout(self) -> tuple[struct.Struct, dict[str, Member]]:
+        """The struct as the module ``struct`` packs it, several times as fast as numpy, and its members."""
+        code, end, members = "=", 0, {}
         for place, (name, (kind, at, *_)) in enumerate((self.record.fields or {}).items()):
             code += f"{at - end}x" + (f"{kind.itemsize}s" if kind.shape else CODES[kind.str[1:]])
-            end, places[name] = at + kind.itemsize, place
-        return struct.Struct(code + f"{self.record.itemsize - end}x"), places
+            row = struct.Struct(f"={kind.shape[0]}{CODES[kind.base.str[1:]]}") if len(kind.shape) == 1 else None
+            end, members[name] = at + kind.itemsize, Member(place, self.arrays.get(name), bool(kind.shape), row)
+        return struct.Struct(code + f"{self.record.itemsize - end}x"), members
 
     def pack(self, values: Mapping[str, Any], address: Callable[[Any], int]) -> bytes:
         """Return the struct as bytes, with the addresses of arrays that `address` returns.
@@ -106,44 +105,45 @@ class Arguments:
         TypeError
             If a value is missing or unknown, or if an array has another type or is not contiguous.
         """
-        return self.packer({}, address)(values)
+        known = self._layout[1]
+        return self._packed([None] * len(known), known.keys(), values, address)
 
     def packer(self, fixed: Mapping[str, Any], address: Callable[[Any], int]) -> Callable[[Mapping[str, Any]], bytes]:
         """Return a function that packs the struct, as :meth:`pack` does, from those values that are not `fixed`."""
-        (layout, places), arrays, rows, shaped = self._layout, self.arrays, self._rows, self._shaped
-        left = places.keys() - fixed.keys()
-        whole: list[Any] = [None] * len(places)
+        known = self._layout[1]
+        left, whole = known.keys() - fixed.keys(), [None] * len(known)
+        self._put(whole, fixed, address)
+        return lambda values: self._packed(whole.copy(), left, values, address)
 
-        def put(members: list[Any], values: Mapping[str, Any]) -> None:
-            for name, value in values.items():
-                kind = arrays.get(name)
-                if kind is None:
-                    if name in rows and type(value) in (tuple, list):
-                        value = rows[name].pack(*value)
-                    if name in shaped and type(value) is not bytes:  # also one number for all elements
+    def _packed(self, members: list[Any], left: Set[str], values: Mapping[str, Any],
+                address: Callable[[Any], int]) -> bytes:
+        if values.keys() != left:
+            raise TypeError(f"arguments {sorted(values.keys() ^ left)} are missing or unknown")
+        try:
+            self._put(members, values, address)
+            return self._layout[0].pack(*members)
+        except struct.error as error:
+            raise TypeError(f"the arguments {', '.join(sorted(left))} cannot be packed: {error}") from None
+
+    def _put(self, members: list[Any], values: Mapping[str, Any], address: Callable[[Any], int]) -> None:
+        known = self._layout[1]
+        for name, value in values.items():
+            place, kind, shaped, row = known[name]
+            if kind is None:
+                if shaped:
+                    if row is not None and type(value) in (tuple, list):
+                        value = row.pack(*value)
+                    elif type(value) is not bytes:  # also one number for all elements
                         value = self._as_bytes(name, value)
-                    members[places[name]] = value
-                elif value is None:
-                    members[places[name]] = 0  # a null pointer
-                elif value.dtype != kind:
-                    raise TypeError(f"{name} is an array of {value.dtype}, not {kind}")
-                elif not value.flags.c_contiguous:
-                    raise TypeError(f"{name} is not contiguous")
-                else:
-                    members[places[name]] = address(value)
-
-        def packed(values: Mapping[str, Any]) -> bytes:
-            if values.keys() != left:
-                raise TypeError(f"arguments {sorted(values.keys() ^ left)} are missing or unknown")
-            members = whole.copy()
-            try:
-                put(members, values)
-                return layout.pack(*members)
-            except struct.error as error:
-                raise TypeError(f"the arguments {', '.join(sorted(left))} cannot be packed: {error}") from None
-
-        put(whole, fixed)
-        return packed
+                members[place] = value
+            elif value is None:
+                members[place] = 0  # a null pointer
+            elif value.dtype != kind:
+                raise TypeError(f"{name} is an array of {value.dtype}, not {kind}")
+            elif not value.flags.c_contiguous:
+                raise TypeError(f"{name} is not contiguous")
+            else:
+                members[place] = address(value)
 
     def _as_bytes(self, name: str, value: Any) -> bytes:
         kind = self.record[name]
@@ -203,8 +203,12 @@ class KernelFile:
         """The arguments of the file's kernels, by their names."""
         return parse_arguments(self.path.read_text("utf-8"))
 
+    @cached_property
+    def _kernels(self) -> dict[str, Kernel]:
+        return {name: Kernel(self, name) for name in self.arguments}
+
     def __getitem__(self, name: str) -> Kernel:
-        return Kernel(self, name)
+        return self._kernels[name]
 
 
 class DeviceProgram(Protocol):

@@ -20,6 +20,9 @@ from vmdpotential.molecule.cell import Cell
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: The smallest and the largest coordinates of positions, (3,), A.
+Bounds = tuple[Floats, Floats]
+
 KERNELS = KernelFile(Path(__file__).with_name("search.cu"))
 
 #: Number of threads of a warp, whose atoms are not in vectors but in records of their own.
@@ -135,13 +138,11 @@ class CellBox:
     sides: Floats
 
     @classmethod
-    def around(cls, cell: Cell | None, *sets: Floats) -> CellBox:
-        """Return the box of a cell, or the bounding box of sets of positions (N, 3)."""
+    def around(cls, cell: Cell | None, *sets: Bounds) -> CellBox:
+        """Return the box of a cell, or the bounding box of sets of positions."""
         if cell is None:
-            positions = np.concatenate(sets)
-            low = positions.min(0) if len(positions) else np.zeros(3)
-            sides = np.ptp(positions, axis=0) if len(positions) else np.zeros(3)
-            return cls(np.eye(3), np.zeros((3, 3)), np.zeros((3, 3)), low, sides)
+            low = np.min([low for low, _ in sets], 0)
+            return cls(np.eye(3), np.zeros((3, 3)), np.zeros((3, 3)), low, np.max([high for _, high in sets], 0) - low)
         vectors = cell.vectors if cell.orthogonal else cell.reduced
         rotation, upper = np.linalg.qr(vectors.T)
         sign = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
@@ -186,6 +187,8 @@ class AtomClusters:
     box : CellBox
         Box into which the atoms are wrapped.
     positions : (N, 3) float64, A
+    bounds : two (3,) float64, A
+        The smallest and the largest of their coordinates.
     rows : (R, N) float32 or float64
         Parameters of the atoms, which are stored after the coordinates.
     lacks_term : (N,) bool
@@ -196,13 +199,11 @@ class AtomClusters:
         Unit of the coordinates of the chunks' centres.
     """
 
-    def __init__(self, engine: Engine, shape: ClusterShape, box: CellBox, positions: Floats, rows: NDArray[Any],
-                 lacks_term: NDArray[np.bool_], reach: float, grid: float) -> None:
-        if not np.isfinite(positions).all():
-            raise InputError("a position is not a finite number")
+    def __init__(self, engine: Engine, shape: ClusterShape, box: CellBox, positions: Floats, bounds: Bounds,
+                 rows: NDArray[Any], lacks_term: NDArray[np.bool_], reach: float, grid: float) -> None:
         self.engine, self.shape, self.box, self.grid = engine, shape, box, grid
         self.count, self.row_count = len(positions), 3 + len(rows)
-        across, wraps, corner, extent, tallest = self._bins(positions, reach)
+        across, wraps, corner, extent, tallest = self._bins(positions, bounds, reach)
         #: Numbers of columns along x and y, and their sides and the height, A.
         self.extent, self.across, self.side = extent, across[:2], np.append(extent[:2] / across[:2], extent[2])
         columns, layers, count, n = int(across[0] * across[1]), int(across[2]), len(positions), shape.n
@@ -253,7 +254,7 @@ class AtomClusters:
     def __len__(self) -> int:
         return self.count
 
-    def _bins(self, positions: Floats, reach: float) -> tuple[Integers, bool, Floats, Floats, float]:
+    def _bins(self, positions: Floats, bounds: Bounds, reach: float) -> tuple[Integers, bool, Floats, Floats, float]:
         """Return the numbers of bins along each axis, whether atoms are wrapped into the cell, the lower corner and
         the extent of the bins, and the height (A) of the tallest chunk.
 
@@ -264,8 +265,8 @@ class AtomClusters:
         volume, tallest = float(np.prod(extent)), max(0.75 * reach, CLOSE)
         flat = FLAT
         if shape.for_warps:
-            rotated = positions if (box.rotation == np.eye(3)).all() else positions @ box.rotation
-            low, high = coordinate_bounds(rotated)
+            upright = (box.rotation == np.eye(3)).all()
+            low, high = bounds if upright else coordinate_bounds(positions @ box.rotation)
             wide = high - low
             if not wraps or not ((wide > box.sides).any() or np.prod(wide) > np.prod(box.sides) / 2):
                 wraps, corner = False, low - box.low
@@ -400,14 +401,13 @@ class Images:
     grid: float
 
     @classmethod
-    def of(cls, box: CellBox, reach: float, half: bool, *sets: Floats) -> Images:
-        """Return the images for a box, or one of each two opposite images; sets of positions (N, 3) state their size.
-        """
+    def of(cls, box: CellBox, reach: float, half: bool, *sets: Bounds) -> Images:
+        """Return the images for a box and sets of positions, or one of each two opposite images."""
         multiples = box.shifts(reach, half)
         shifts = multiples @ box.vectors
         largest = float(np.abs(shifts).max() + np.max(box.sides) + 2 * reach)
         if box.vectors.any():  # atoms are not always wrapped
-            largest += max((float(max(x.max(initial=0), -x.min(initial=0))) for x in sets), default=0.0)
+            largest += float(np.abs(sets).max())
         return cls(multiples, shifts, 2.0 ** (np.ceil(np.log2(largest)) - 22))
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.engines import Engine
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import InputError, UsageError
+from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell
@@ -248,15 +249,18 @@ class PairList:
             return
         rows = [pairs.rows(one) for one in atoms]
         reach = pairs.reach + (clusters.MARGIN if shape.for_warps else 0)
-        box = pairs.box or CellBox.around(None, *positions)
-        images = Images.of(box, reach, same, *positions)
+        bounds = [coordinate_bounds(each) for each in positions]
+        if not np.isfinite(bounds).all():
+            raise InputError("a position is not a finite number")
+        box = pairs.box or CellBox.around(None, *bounds)
+        images = Images.of(box, reach, same, *bounds)
         light, lacks = pairs.missing_terms(atoms[0])
         size = sum(self.counts) * (8 * (3 + len(rows[0])) + 40)
         memory.require(size, "the list of pairs", "use fewer atoms")
         with engine.room(size):
             self.sets = sets = [
-                AtomClusters(engine, shape, box, x, its, flags, reach, images.grid)
-                for x, its, flags in zip(positions, rows, (lacks, np.zeros(self.counts[-1], bool)), strict=False)]
+                AtomClusters(engine, shape, box, x, ends, its, flags, reach, images.grid) for x, ends, its, flags in
+                zip(positions, bounds, rows, (lacks, np.zeros(self.counts[-1], bool)), strict=False)]
             exclusions = atoms[0].exclusions if same else None
             excluded = None
             if exclusions is not None and len(exclusions):

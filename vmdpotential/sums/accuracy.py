@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, Points
@@ -207,10 +207,13 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
     volume = size * np.prod(lattice.spacing) if cell is None else cell.volume
     if cell is not None:
         positions, _ = cell.images_in_box(positions, lattice.origin - AWAY_DISTANCE, lattice.last + AWAY_DISTANCE)
+    # by axes, as numpy computes rows of three numbers several times as slowly
+    voxels = np.stack([np.floor((positions[:, d] - lattice.origin[d]) / lattice.spacing[d]).astype(np.int64)
+                       for d in range(3)])
     chosen, weights, rest = [], [], count
     strata: list[_Beside] = []
     for reach in (0.0, AWAY_DISTANCE):
-        stratum = _Beside.of(lattice, positions, reach, rng)
+        stratum = _Beside.of(lattice, voxels, reach, rng)
         if stratum.shares.sum() >= size / 4:
             continue
         for inner in strata:
@@ -273,8 +276,9 @@ class _Beside:
     widths: Indices
 
     @classmethod
-    def of(cls, lattice: Lattice, positions: Floats, reach: float, rng: np.random.Generator) -> _Beside:
-        """Return the nodes up to `reach`, A; random ones if there may be more than :data:`MAX_NODES`.
+    def of(cls, lattice: Lattice, voxels: Indices, reach: float, rng: np.random.Generator) -> _Beside:
+        """Return the nodes up to `reach`, A, of atoms in voxels (3, N); random ones if there may be more than
+        :data:`MAX_NODES`.
 
         None if they are not a small part of the lattice.
         """
@@ -282,19 +286,18 @@ class _Beside:
         widths = 2 * steps + 2
         result = cls(lattice.shape, np.zeros((0, 3), np.int64), np.zeros(0), None, widths)
         each = int(widths.prod())
-        first = np.floor((positions - lattice.origin) / lattice.spacing).astype(np.int64) - steps
-        first = first[((first > -widths) & (first < lattice.shape)).all(1)]
-        count = len(first) * each
+        first = _inside(voxels - steps[:, None], 1 - widths, lattice.shape)
+        count = first.shape[1] * each
         if count > 2 * lattice.size:
             return result
         listed = count <= MAX_NODES
         drawn = np.arange(count) if listed else rng.integers(0, count, SAMPLED_NODES)
-        nodes = first[drawn // each] + np.stack(np.unravel_index(drawn % each, widths), 1)
-        nodes = nodes[((nodes >= 0) & (nodes < lattice.shape)).all(1)]
+        nodes = _inside(first[:, drawn // each] + np.stack(np.unravel_index(drawn % each, widths)), np.zeros(3),
+                        lattice.shape).T
         if listed:
             nodes = np.stack(np.unravel_index(np.unique(result.number(nodes)), result.padded), 1) - widths
             return replace(result, nodes=nodes, shares=np.ones(len(nodes)))
-        result = replace(result, nodes=nodes, atoms=np.sort(result.number(first)))
+        result = replace(result, nodes=nodes, atoms=np.sort(result.number(first.T)))
         # a node beside several atoms is drawn more often
         return replace(result, shares=count / SAMPLED_NODES / result.atoms_beside(nodes))
 
@@ -310,7 +313,7 @@ class _Beside:
 
     def number(self, nodes: Indices) -> Indices:
         """Return the numbers (M,) of nodes (M, 3), which are in order along rows."""
-        numbers: Indices = (nodes + self.widths) @ self.strides
+        numbers: Indices = sum((nodes[:, d] + self.widths[d]) * self.strides[d] for d in range(3))
         return numbers
 
     def atoms_beside(self, nodes: Indices) -> Indices:
@@ -336,6 +339,12 @@ class _Beside:
         """Return these nodes without those of a smaller reach."""
         free = ~inner.has(self.nodes)
         return replace(self, nodes=self.nodes[free], shares=self.shares[free])
+
+
+def _inside(indices: Indices, low: ArrayLike, high: ArrayLike) -> Indices:
+    """Return those of the indices (3, N) that are not below `low` (3,), and below `high` (3,)."""
+    ends = zip(indices, np.asarray(low), np.asarray(high), strict=True)
+    return indices[:, np.logical_and.reduce([(row >= least) & (row < end) for row, least, end in ends])]
 
 
 def _blocks(lattice: Lattice,

@@ -123,15 +123,8 @@ class MemoryBlock:
         self.gpu, self.size, self._allocation = gpu, size, allocation
         self.address = int(allocation)
 
-    def free(self) -> None:
-        """Free the memory; its GPU has to be current."""
-        if self._allocation is not None:
-            self._allocation.free()
-            self._allocation = None
-
     def __del__(self) -> None:
-        if self._allocation is not None:
-            self.gpu.release_allocation(self._allocation, self.size)
+        self.gpu.release_allocation(self._allocation, self.size)
 
 
 class Stage:
@@ -188,7 +181,7 @@ class Gpu:
             self._context = device.retain_primary_context()
         self._lock = threading.RLock()
         self._buffers: dict[str, tuple[Any, int]] = {}
-        self._blocks: weakref.WeakSet[MemoryBlock] = weakref.WeakSet()
+        self._lent: dict[int, Any] = {}  # allocations of blocks, by their addresses
         self._spare: dict[int, list[Any]] = {}
         self._timers: list[tuple[Any, Any]] = []
         self._staging: dict[str, list[tuple[Any, Any]]] = {}
@@ -250,6 +243,18 @@ class Gpu:
         free: int = int(cuda_driver().mem_get_info()[0]) + self.allocated_bytes() - 64 * 2**20
         limit = memory.from_environment("VMDPOTENTIAL_GPU_MEMORY")
         return free if limit is None else min(free, limit)
+
+    def require(self, size: int) -> None:
+        """Make sure that so many bytes may be taken.
+
+        Raises
+        ------
+        MemoryPlanError
+            If they are not free.
+        """
+        if size and size > self.free():  # to ask the driver takes as long as several launches
+            raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(self.free())} are free",
+                                  "use a larger {spacing}, or {engine cpu}")
 
     def allocated_bytes(self) -> int:
         """Return the bytes of our own buffers and spare allocations."""
@@ -317,9 +322,8 @@ class Gpu:
                 self.trim(0)
                 with converted_errors(f"GPU {self.number} ({self.name})", rounded):
                     allocation = cuda_driver().mem_alloc(rounded)
-        block = MemoryBlock(self, allocation, rounded)
-        self._blocks.add(block)
-        return block
+        self._lent[int(allocation)] = allocation
+        return MemoryBlock(self, allocation, rounded)
 
     def keep(self, array: np.ndarray[Any, Any]) -> MemoryBlock:
         """Return a block with a copy of an array."""
@@ -337,7 +341,10 @@ class Gpu:
 
     def release_allocation(self, allocation: Any, size: int) -> None:
         """Keep an allocation that is no longer in use for the next request of its size; from any thread."""
-        self._spare.setdefault(size, []).append(allocation)
+        address = int(allocation)
+        if self._lent.get(address) is allocation:
+            del self._lent[address]
+            self._spare.setdefault(size, []).append(allocation)
 
     def trim(self, keep: int = 2**30) -> None:
         """Free named buffers, and spare allocations, if either hold more than `keep` bytes."""
@@ -410,8 +417,9 @@ class Gpu:
     def release(self) -> None:
         """Free everything that is kept on the GPU."""
         with self:
-            for block in list(self._blocks):
-                block.free()
+            for allocation in self._lent.values():
+                allocation.free()
+            self._lent.clear()
             self._spare.clear()
             self._buffers.clear()
             self._modules.clear()
@@ -498,9 +506,7 @@ def with_room(size: int, gpu: Gpu | None = None) -> Iterator[Gpu]:
     """
     gpu = gpu or least_busy_gpus(1)[0]
     with gpu, converted_errors(f"GPU {gpu.number} ({gpu.name})", size):
-        if size and size > gpu.free():  # to ask the driver takes as long as several launches
-            raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(gpu.free())} are free",
-                                  "use a larger {spacing}, or {engine cpu}")
+        gpu.require(size)
         yield gpu
 
 

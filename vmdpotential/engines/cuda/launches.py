@@ -70,8 +70,13 @@ def room(size: int, beside: DeviceArray | None = None) -> Iterator[None]:
     MemoryPlanError
         If more memory is needed than is free.
     """
+    before = _held.gpu
+    if before is not None and (beside is None or beside.gpu is before):  # it is current already
+        before.require(size)
+        yield
+        return
     with device.with_room(size, None if beside is None else beside.gpu) as gpu, gpu.bound():
-        before, _held.gpu = _held.gpu, gpu
+        _held.gpu = gpu
         try:
             yield
         finally:
@@ -170,14 +175,16 @@ def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:
 
 def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, blocks: int, threads: int) -> None:
     """Queue a kernel, whose last argument is a whole number."""
-    arguments, copied = kernel.arguments, []
+    arguments, copied, room = kernel.arguments, [], device.HALF // 2
     for name in arguments.results:
         if isinstance(values.get(name), np.ndarray):
             raise TypeError(f"{name} is a result, which has to be on the GPU")
 
     def address(array: NDArray[Any] | DeviceArray) -> int:
+        nonlocal room
         if isinstance(array, np.ndarray):
-            if array.nbytes <= device.SENT:
+            room -= array.nbytes
+            if array.nbytes <= device.SENT and room >= 0:  # the arrays of one launch must not replace each other
                 return gpu.stage.put(array)
             array = _copied(gpu, array)
             copied.append(array)  # until the kernel is queued
