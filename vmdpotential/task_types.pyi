@@ -376,6 +376,7 @@ def patches(
     threshold: float = ...,
     least: float = ...,
     within: float = ...,
+    others: str | Path | Sequence[str | Path] = ...,
     atoms: Selection | Sequence[int] = ...,
     spacing: float = ...,
     mesh_spacing: float = ...,

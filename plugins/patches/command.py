@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
+from vmdpotential.errors import UsageError
+from vmdpotential.execution.batch import unique_names_of
 from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
@@ -26,7 +29,8 @@ from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 from vmdpotential.surfaces.patches import MIN_NAMED
 
-from .over_frames import TOTALS, Floats, SurfacePatches
+from .correspondence import corresponding_residues
+from .over_frames import TOTALS, Floats, Integers, SurfacePatches
 
 #: Number of residues of each sign in the report, and of both in the figure.
 _PRINTED, _DRAWN = 5, 20
@@ -49,6 +53,9 @@ class PatchOptions:
     within: Annotated[float, Option(
         "area that a residue has in patches of a sign when it counts as occupied by them", unit="A^2", above=0,
         heading="surface")] = 10.0
+    others: Annotated[tuple[Path, ...], Option(
+        "further structures, such as mutants, whose residues in patches are next to those of the first one in the "
+        "table; residues correspond by sequence", metavar="FILE", viewer=False, heading="surface")] = ()
     atoms: Annotated[Selection, Option(
         "atoms of the surface, whose charges make the potential", metavar="all|solute|protein|SEL", front=True,
         selection=True)] = "solute"
@@ -78,7 +85,7 @@ def patches(
     Raises
     ------
     UsageError
-        For options that do not fit together.
+        For options that do not fit together, such as other structures and a trajectory.
     InputError
         For atoms without charges or radii, or a trajectory of other atoms.
     TaskError
@@ -89,26 +96,68 @@ def patches(
         When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     output.check()
-    structure, charges, over = source.with_frames_of(trajectory, [options.atoms])
-    medium = Medium.continuum()
-    structure, chosen, together = in_continuum(structure, options.atoms, medium, frames=over is not None)
-    rows = np.flatnonzero(chosen)
-    molecule = structure.take(rows)
-    potential = MapOptions(method="pb", atoms="all", spacing=options.spacing, padding=_PADDING, boundary="open",
-                           temperature=solution.temperature, dielectric=solution.dielectric,
-                           parameters=solution.parameters, radii=solution.radii, engine=engine)
+    if options.others and (trajectory.trajectory is not None or source.topology is not None):
+        raise UsageError("others", "other structures are compared with one structure, without topology or trajectory",
+                         "leave out {others}, or compare the tables of both")
     execution = execution.with_block_folder(output.output)
-    with progress.clock() as clock:
+
+    def of(source: Source) -> tuple[Structure, ChargeReport, MergedSums, int]:
+        structure, charges, over = source.with_frames_of(trajectory, [options.atoms])
+        structure, chosen, together = in_continuum(structure, options.atoms, Medium.continuum(),
+                                                   frames=over is not None)
+        rows = np.flatnonzero(chosen)
+        molecule = structure.take(rows)
         frames = CellFrames.of(structure, over, "open", source.cell, together)
         work = SurfacePatches(frames, rows, molecule, potential, options.threshold, options.least, options.within,
                               options.mesh_spacing)
-        merged = run_task(work, execution)
+        return molecule, charges, run_task(work, execution), len(frames.numbers())
+
+    potential = MapOptions(method="pb", atoms="all", spacing=options.spacing, padding=_PADDING, boundary="open",
+                           temperature=solution.temperature, dielectric=solution.dielectric,
+                           parameters=solution.parameters, radii=solution.radii, engine=engine)
+    with progress.clock() as clock:
+        molecule, charges, merged, total = of(source)
+        names = unique_names_of([Path(source.structure.where if isinstance(source.structure, Structure)
+                                      else source.structure), *options.others])[1:]
+        joined = {}
+        for name, path in zip(names, options.others, strict=True):
+            other, _, areas, _ = of(replace(source, structure=path))
+            joined[name] = JoinedPatches(other, corresponding_residues(molecule, other),
+                                         areas["areas"].moments.mean)
     result = PatchesOverFrames(charges=charges, options=options, merged=merged, molecule=molecule,
-                               seconds=clock.seconds, files=output.paths, draws=output.draws)
+                               joined=joined, seconds=clock.seconds, files=output.paths, draws=output.draws)
     output.write(result, f"patches of {options.atoms}")
-    if merged.count == len(frames.numbers()):
+    if merged.count == total:
         clear_blocks(execution.folder)
-    return complete_frames(result, merged.count, len(frames.numbers()))
+    return complete_frames(result, merged.count, total)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedPatches:
+    """Patches of another structure by the residues of the first one.
+
+    Parameters
+    ----------
+    molecule : Structure
+    rows : (R,) int64
+        The residue that corresponds to each one of the first structure; -1 for none.
+    areas : (2, residues) float64, A^2
+        Areas in positive and negative patches.
+    """
+
+    molecule: Structure
+    rows: Integers
+    areas: Floats
+
+    def columns(self, name: str, shown: Integers) -> dict[str, list[Any]]:
+        """Return the columns of some residues of the first structure, None where there is no residue."""
+        rows = self.rows[shown].tolist()
+        starts = self.molecule.residue_starts
+        result: dict[str, list[Any]] = {f"{name} residue": [
+            None if row < 0 else atom_label(self.molecule, int(starts[row]), True) for row in rows]}
+        for n, sign in enumerate(_SIGNS):
+            result[f"{name} {sign}_area"] = [None if row < 0 else float(self.areas[n, row]) for row in rows]
+        return result
 
 
 class PatchesOverFrames(Result):
@@ -118,6 +167,8 @@ class PatchesOverFrames(Result):
     options: PatchOptions
     merged: MergedSums
     molecule: Structure
+    #: Other structures by name.
+    joined: Mapping[str, JoinedPatches]
     seconds: float
 
     @property
@@ -149,7 +200,7 @@ class PatchesOverFrames(Result):
         return {name: value for name, value in super().row.items() if value is not None}
 
     def table(self) -> TableColumns:
-        """Return a row for each residue with a surface."""
+        """Return a row for each residue with a surface, also with the areas of other structures."""
         exposed, known = self.merged["exposed"].mean, self.uncertainty
         shown = np.flatnonzero(exposed > 0)
         columns: dict[str, Any] = {"name": [self.names[n] for n in shown.tolist()], "exposed": exposed[shown].tolist()}
@@ -160,6 +211,8 @@ class PatchesOverFrames(Result):
                 f"{sign}_error": nothing if known is None else without_nan(known.error[n, shown]),
                 f"{sign}_interval": nothing if known is None else without_nan(known.interval[n, shown]),
                 f"{sign}_occupancy": self.occupancies[n, shown].tolist()}
+        for name, other in self.joined.items():
+            columns |= other.columns(name, shown)
         return columns
 
     def _totals(self) -> dict[str, Any]:
@@ -200,6 +253,12 @@ class PatchesOverFrames(Result):
                     f"{names[row]} {self.areas[n, row]:.1f}"
                     + ("" if known is None or np.isnan(known.error[n, row]) else f" +- {known.error[n, row]:.1f}")
                     + f" A^2 (occupancy {self.occupancies[n, row]:.2f})" for row in largest)
+        for name, other in self.joined.items():
+            change = np.where(other.rows >= 0, other.areas[:, other.rows] - self.areas, 0.0)
+            largest = [divmod(k, change.shape[1]) for k in np.argsort(-abs(change), axis=None)[:_PRINTED].tolist()]
+            words = [f"{names[row]} {change[n, row]:+.1f} A^2 {_SIGNS[n]}" for n, row in largest if change[n, row]]
+            yield (f"{name}: {int((other.rows >= 0).sum())} residues correspond; patches differ most at "
+                   + (", ".join(words) or "no residue"))
         count = self.merged.count
         if count > 1:
             why = self.merged["totals"].too_short() if self.merged["totals"].uncertainty() is None else ""

@@ -16,6 +16,7 @@ from vmdpotential import read_structure
 from vmdpotential.engines import get_engine
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.plugins.patches.check import check_dipole
+from vmdpotential.plugins.patches.correspondence import corresponding_residues
 
 FOLDER = Path(importlib.util.find_spec("openmmtools").origin).parent / "data" / "alanine-dipeptide-explicit"
 OPTIONS = {"atoms": "protein", "threshold": 0.2, "least": 1.0, "within": 5.0, "spacing": 1.0, "mesh_spacing": 0.6}
@@ -111,3 +112,49 @@ def test_frames_of_a_protein_by_the_command(tmp_path, monkeypatch, capsys):
 def test_the_check_of_verify_passes():
     ((_, error, limit),) = check_dipole(get_engine("cpu"), 1)
     assert error < limit
+
+
+def chain(names, chains):
+    """Residues of one atom each."""
+    count = len(names)
+    return vp.Structure(np.zeros((count, 3)), np.full(count, "CA"), np.array(names), np.arange(count), np.arange(count),
+                        chain_ids=np.array(chains))
+
+
+def test_residues_correspond_by_sequence():
+    """A substitution, a deletion, an insertion, another protonation state, and the beginning of another chain."""
+    first = chain(["MET", "ALA", "LYS", "HIS", "GLY", "TRP", "SER", "ASP", "ALA", "LYS"], ["A"] * 8 + ["B"] * 2)
+    second = chain(["ALA", "GLU", "HIE", "GLY", "TRP", "PRO", "SER", "ALA", "LYS"], ["A"] * 7 + ["B"] * 2)
+    assert corresponding_residues(first, second).tolist() == [-1, 0, 1, 2, 3, 4, 6, -1, 7, 8]
+    same = corresponding_residues(first, first)
+    assert same.tolist() == list(range(10))
+
+
+def test_another_structure_has_the_areas_of_its_own_run(tmp_path, capsys):
+    """Lysozyme's beginning and the same with a residue cut back to alanine."""
+    from vmdpotential.io import write_structures
+
+    whole = vp.read_structure("data/1aki.pdb.gz")
+    part = whole.take(np.flatnonzero(whole.residue_ids < 16))
+    kept = (part.residue_ids != 13) | np.isin(part.atom_names, ["N", "CA", "C", "O", "CB"])
+    changed = part.take(np.flatnonzero(kept))
+    mutant = replace(changed, residue_names=np.where(changed.residue_ids == 13, "ALA", changed.residue_names))
+    paths = [tmp_path / "wild.pdb", tmp_path / "mutant.pdb"]
+    for path, structure in zip(paths, (part, mutant), strict=True):
+        write_structures(structure, [path])
+    options = ["--spacing", "1.5", "--mesh-spacing", "0.8", "--threshold", "0.5", "--least", "5"]
+    code, out, _ = shell(capsys, "patches", paths[0], "--others", paths[1], *options, "--json", "-o",
+                         tmp_path / "joined.csv")
+    assert code == 0
+    rows = {row["name"]: row for row in json.loads(out)["rows"]}
+    code, out, _ = shell(capsys, "patches", paths[1], *options, "--json", "-o", tmp_path / "alone.csv")
+    alone = {row["name"]: row for row in json.loads(out)["rows"]}
+    (site,) = [name for name in rows if "LYS13" in name]
+    assert rows[site]["mutant residue"] == site.replace("LYS", "ALA")
+    assert rows[site]["mutant positive_area"] < rows[site]["positive_area"]
+    for row in rows.values():
+        for sign in SIGNS:
+            assert row[f"mutant {sign}_area"] == pytest.approx(alone[row["mutant residue"]][f"{sign}_area"], abs=1e-6)
+    code, _, err = shell(capsys, "patches", PSF, DCD, "--others", paths[0])
+    assert code == 2
+    assert "--others" in err
