@@ -54,6 +54,18 @@ def test_truncation_ends_an_interaction():
         registry.get("interaction", "shifted_coulomb").bind().truncated(5.0)
 
 
+def test_an_interaction_ends_at_the_parameter_that_says_so():
+    """Whatever its name; a parameter that is only called cutoff does not end it."""
+    ending, other = (
+        Interaction("inverse", lambda r2, rinv, p: rinv, [Quantity(name, "A", 5.0, 0.1, 10, "end", ends=ends)]).bind()
+        for name, ends in (("reach", True), ("cutoff", False)))
+    assert (ending.cutoff, other.cutoff) == (5.0, None)
+    np.testing.assert_array_equal(ending([4.9, 5.1]) != 0, [True, False])
+    assert other.truncated(3.0).cutoff == 3.0
+    with pytest.raises(UsageError):
+        ending.truncated(3.0)
+
+
 def test_scaling_keeps_a_function_of_several_lengths():
     def radial(r2, rinv, p):
         return rinv * p.a / (p.a + p.b * r2)  # a in A, b in 1/A

@@ -134,6 +134,6 @@ FOREIGN = [
     Interaction("ewald", lambda r2, rinv, p: erfc(r2 * rinv * p.alpha) * rinv,
                 [Quantity("alpha", "1/A", 0.35, 0.01, 10, "splitting")]).bind(),
     Interaction("cubic", lambda r2, rinv, p: rinv - (1.5 - 0.5 * r2 / p.cutoff**2) / p.cutoff,
-                [Quantity("cutoff", "A", 6.0, 0.1, 100, "end")]).bind(),
+                [Quantity("cutoff", "A", 6.0, 0.1, 100, "end", ends=True)]).bind(),
 ]
 OURS = [interaction(name) for name in registry.available("interaction")]

@@ -33,7 +33,7 @@ from vmdpotential.frames.whole import superposing_rotation
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.io.trajectories.frames import Frame, Frames
-from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind_interaction, check_tolerance, choose_cell, stated_medium
+from vmdpotential.maps import LEAST_TOLERANCE, Medium, bind_interaction, check_tolerance, choose_cell
 from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
@@ -487,7 +487,7 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         places, names, merged["numbers"].values, values[..., 0], field,
         np.einsum("fnmd,fmd->fnm", field, merged["along"].values) if places.kind == "bonds" else None, asked.unit,
         begin.cell, volts * float(errors[0]), (float(errors[1]), float(errors[2])),
-        stated_medium(medium.describe(bound), structure), work.engine)
+        medium.describe(bound, structure), work.engine)
 
 
 def _solvent(structure: Structure, chosen: Mask, radii: str, medium: Medium) -> SolventRequest:

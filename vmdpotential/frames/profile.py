@@ -48,7 +48,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.trajectories.frames import Frames, cell_of
-from vmdpotential.maps import stated_medium
+from vmdpotential.maps.medium import has_water
 from vmdpotential.maps.options import Unit
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
@@ -461,7 +461,7 @@ def profile(structure: Structure, trajectory: Frames | None = None, options: Pro
         start, coulomb_constant(asked.unit, asked.temperature), asked.slab_correction)
     merged = run_task(work, execution, piece=piece_size(len(structure)))
     result = _result(work, merged, names, zero if isinstance(zero, str) else "region", asked.unit)
-    return replace(result, medium=stated_medium(result.medium, structure))
+    return replace(result, medium=coulomb.INTERACTION.bind().medium(1.0, 298.15, has_water(structure)))
 
 
 def parts_of(atoms: int, sources: Mapping[str, Mask] | None) -> tuple[list[str], list[NDArray[np.int64]], Mask]:
@@ -517,7 +517,7 @@ def _result(work: Profiles, merged: MergedSums, names: Sequence[str], zero: str,
         work.axis, z, names, means, errors if any_error else None,
         merged["integral"].value / total, unit, zero,
         float(shifts[:, 0] @ counts / total), merged.count, len(counts), float(period),
-        float(np.sqrt(max(0.0, squares - period**2))), charge, coulomb.INTERACTION.bind().medium(1.0, 298.15),
+        float(np.sqrt(max(0.0, squares - period**2))), charge, "",
         intervals if any_error else None, float(inside), work.slab,
         "" if np.isfinite(errors[0, 2, 0]) else too_short(merged.count, spanned_correlation_times(deviations[:, 0, 2])))
 

@@ -52,6 +52,8 @@ class Quantity:
         Text for help and reports.
     automatic : bool
         Whether the value may be :data:`AUTO`, for which it is found.
+    ends : bool
+        Whether the interaction ends at this distance.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Quantity:
     high: float
     description: str
     automatic: bool = False
+    ends: bool = False
 
     @property
     def length_power(self) -> int:
@@ -127,7 +130,7 @@ class Interaction:
     radial : callable
         ``radial(r2, rinv, p)``, see :mod:`vmdpotential.interactions.tracing`.
     quantities : sequence of Quantity
-        Parameters, which are attributes of ``p``. One called ``cutoff`` ends the interaction there.
+        Parameters, which are attributes of ``p``.
     compact : bool
         Whether the function itself is zero beyond the cutoff. If not, engines mask it.
     checks : sequence of Check
@@ -145,7 +148,8 @@ class Interaction:
         The slope of `excluded`, as `slope` is that of `radial`.
     medium : str
         Description of the medium for legends and reports: a template that may contain parameters, ``{where}`` (vacuum,
-        or a dielectric), ``{dielectric}``, and for a Debye length ``{salt}``. The interaction's name unless given.
+        explicit water, or a dielectric), ``{screening}`` (", no screening" unless in explicit water), ``{dielectric}``,
+        and for a Debye length ``{salt}``. The interaction's name unless given.
     splitting : callable, optional
         Function that returns the splittings of the interaction with its parameters set into a short-range part and a
         smooth one, for sums over all images and on meshes (:mod:`vmdpotential.splitting.long_range`). None if it can
@@ -171,6 +175,11 @@ class Interaction:
     medium: str = ""
     splitting: Callable[[Bound], LongRange] | None = None
 
+    @property
+    def cutoff(self) -> str:
+        """Name of the parameter at which the interaction ends; empty if it has none."""
+        return next((quantity.name for quantity in self.quantities if quantity.ends), "")
+
     def bind(self, **values: float) -> Bound:
         """Return the interaction with its parameters set; those not given take their defaults.
 
@@ -193,7 +202,8 @@ class Bound:
     @property
     def cutoff(self) -> float | None:
         """Distance beyond which the interaction is zero, A; None if there is none."""
-        return self.values.get("cutoff", self.end)
+        name = self.interaction.cutoff
+        return self.values[name] if name else self.end
 
     @property
     def decay(self) -> float | None:
@@ -213,7 +223,7 @@ class Bound:
         UsageError
             When it has a cutoff of its own, or `end` is not a positive number.
         """
-        if "cutoff" in self.values or not 0 < end < np.inf:
+        if self.interaction.cutoff or not 0 < end < np.inf:
             raise UsageError("cutoff", f"{self.interaction.name} cannot be truncated there", value=f"{end:g}")
         return replace(self, end=end)
 
@@ -248,10 +258,11 @@ class Bound:
         """
         return _scaled(self.interaction, tuple(self.values.items()), self.end, length)
 
-    def medium(self, dielectric: float, temperature: float) -> str:
-        """Return a description of the medium, such as ``vacuum, no screening``, for a permittivity and K."""
-        where = "vacuum" if dielectric == 1 else f"dielectric {dielectric:g}"
-        words: dict[str, Any] = {**self.values, "dielectric": dielectric, "where": where}
+    def medium(self, dielectric: float, temperature: float, water: bool = False) -> str:
+        """Return a description of the medium for a permittivity, K, and with `water` if water is among the charges."""
+        where = f"dielectric {dielectric:g}" if dielectric != 1 else "explicit water" if water else "vacuum"
+        words: dict[str, Any] = {**self.values, "dielectric": dielectric, "where": where,
+                                 "screening": "" if water and dielectric == 1 else ", no screening"}
         if self.decay is not None:
             words["salt"] = ionic_strength(self.decay, temperature, dielectric)
         return (self.interaction.medium or f"{{where}}, {self.interaction.name}").format_map(words)

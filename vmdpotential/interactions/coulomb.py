@@ -41,8 +41,9 @@ def splitting(bound: Bound) -> LongRange:
 
 
 INTERACTION = Interaction("coulomb", radial, slope=slope, checks=[Check(1, 1), Check(2, 0.5), Check(80, 0.0125)],
-                          medium="{where}, no screening", splitting=splitting)
+                          medium="{where}{screening}", splitting=splitting)
 CUT = Interaction(
-    "cut_coulomb", shifted, [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential is zero")],
+    "cut_coulomb", shifted,
+    [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential is zero", ends=True)],
     slope=slope, checks=[Check(1, 0.5, {"cutoff": 2}), Check(2, 0, {"cutoff": 2})],
 )

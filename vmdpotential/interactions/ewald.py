@@ -28,7 +28,7 @@ INTERACTION = Interaction(
     "ewald",
     radial,
     [
-        Quantity("cutoff", "A", 10.0, 0.1, 1e4, "distance at which the interaction is cut off"),
+        Quantity("cutoff", "A", 10.0, 0.1, 1e4, "distance at which the interaction is cut off", ends=True),
         Quantity("beta", "1/A", 0.312, 1e-4, 100.0, "inverse width of the Gaussian"),
     ],
     excluded=excluded,

@@ -51,7 +51,7 @@ INTERACTION = Interaction(
     "gaussian",
     radial,
     [Quantity("smear", "A", 2.0, 0.01, 1e3, "standard deviation of a charge's Gaussian")],
-    medium="{where}, no screening",
+    medium="{where}{screening}",
     splitting=splitting,
     checks=[
         Check(2.0, 0.8427007929497149 / 2, {"smear": sqrt(2)}),  # erf(1) / 2

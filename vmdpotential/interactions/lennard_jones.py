@@ -75,7 +75,7 @@ def switched_slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 
 
 PAIR = {"a6": 6, "a12": 12}
-CUTOFF = Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the interaction ends")
+CUTOFF = Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the interaction ends", ends=True)
 _ONE = {"a6": 12.0, "a12": 12.0}  # epsilon 1, rmin 1
 
 INTERACTION = Interaction(

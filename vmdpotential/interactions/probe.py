@@ -24,7 +24,7 @@ from vmdpotential.interactions import sigmoidal_dielectric as water
 from vmdpotential.interactions.tracing import Scalar, exp, fma, maximum, minimum
 
 _DEPTH = Quantity("depth", "1/A", 1.0, 1e-9, 1e9, "energy at the bottom of the well, or of the Gaussian")
-_CUTOFF = Quantity("cutoff", "A", 8.0, 0.1, 1e4, "distance at which the interaction ends")
+_CUTOFF = Quantity("cutoff", "A", 8.0, 0.1, 1e4, "distance at which the interaction ends", ends=True)
 _WELL = [
     _DEPTH, Quantity("rmin", "A", 3.5, 0.01, 100, "distance of the least energy"),
     Quantity("smooth", "A", 0.0, 0.0, 10, "range within which the least energy is taken"),

@@ -38,7 +38,7 @@ INTERACTION = Interaction(
     "reaction_field",
     radial,
     [
-        Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the medium begins"),
+        Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the medium begins", ends=True),
         Quantity("permittivity", "", 78.5, 0.0, 1e9, "permittivity of the medium; 0 for a conductor"),
     ],
     slope=slope,

@@ -27,7 +27,7 @@ def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
 INTERACTION = Interaction(
     "shifted_coulomb",
     radial,
-    [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential reaches zero")],
+    [Quantity("cutoff", "A", 12.0, 0.1, 1e4, "distance at which the potential reaches zero", ends=True)],
     medium="{where}, shifted to zero at {cutoff:g} A",
     compact=True,
     checks=[

@@ -49,7 +49,7 @@ def interaction(degree: int) -> Interaction:
         "short_range",
         Radial(degree),
         [
-            Quantity("cutoff", "A", 4.0, 0.01, 1e4, "radius at which the short-range part ends"),
+            Quantity("cutoff", "A", 4.0, 0.01, 1e4, "radius at which the short-range part ends", ends=True),
             *(Quantity(f"c{n}", f"1/A^{2 * n + 1}", 0.0, -1e300, 1e300, f"coefficient of (r^2 - cutoff^2/2)^{n}")
               for n in range(degree + 1)),
         ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.maps.medium import Medium, stated_medium
+from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import (
     DEFAULT_CUTOFF,
     LEAST_TOLERANCE,
@@ -49,7 +49,6 @@ __all__ = [
     "medium_of",
     "plan_map",
     "potential_map",
-    "stated_medium",
 ]
 
 #: Modules that are imported when first used, as options are declared without them.

@@ -175,14 +175,13 @@ def bind_interaction(options: MediumOptions, cell: Cell | None) -> Bound:
     if name == "auto":
         name = "coulomb" if summation == "auto" or not methods else methods[0].interaction
     interaction = registry.get("interaction", name)
-    has_cutoff = any(quantity.name == "cutoff" for quantity in interaction.quantities)
-    if has_cutoff:
-        values.setdefault("cutoff", summed.cutoff or DEFAULT_CUTOFF)
+    if interaction.cutoff:
+        values.setdefault(interaction.cutoff, summed.cutoff or DEFAULT_CUTOFF)
     bound: Bound = interaction.bind(**values)
     boundary = "open" if cell is None else "periodic"
     untruncated = [method for method in methods if not method.cutoff and boundary in method.boundaries
                    and method.takes(interaction)]
-    truncated = not has_cutoff and not untruncated and any(method.cutoff for method in methods)
+    truncated = not interaction.cutoff and not untruncated and any(method.cutoff for method in methods)
     # a decaying interaction without a given cutoff is truncated by the tolerance
     truncated = truncated and (bound.decay is None or summed.cutoff is not None)
     if truncated:

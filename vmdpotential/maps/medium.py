@@ -129,33 +129,25 @@ class Medium(CheckedOptions):
             return None
         return in_water(self.salt, self.temperature, self.dielectric)
 
-    def describe(self, interaction: Bound) -> str:
-        """Return the description for legends and reports of the medium, in which charges have this interaction."""
+    def describe(self, interaction: Bound, structure: Structure, chosen: NDArray[np.bool_] | None = None) -> str:
+        """Return the description for legends and reports of the medium, in which charges have this interaction.
+
+        Parameters
+        ----------
+        interaction : Bound
+        structure : Structure
+        chosen : (N,) bool, optional
+            Atoms that contribute charges; all unless given.
+        """
         from vmdpotential.continuum.solver import describe_solution
 
         if self.method:
             return describe_solution(self.parameters, self.dielectric)
-        return interaction.medium(self.dielectric, self.temperature)
+        return interaction.medium(self.dielectric, self.temperature, has_water(structure, chosen))
 
     def constant(self, unit: str) -> float:
         """Return the potential of a charge of 1 e at 1 A, in a unit."""
         return coulomb_constant(unit, self.temperature, self.dielectric)
-
-
-def stated_medium(medium: str, structure: Structure, chosen: NDArray[np.bool_] | None = None) -> str:
-    """Return the description of a medium: "explicit water" instead of "vacuum" if some of the charges are water's.
-
-    Parameters
-    ----------
-    medium : str
-        Description that the interaction states, such as "vacuum, no screening".
-    structure : Structure
-    chosen : (N,) bool, optional
-        Atoms that contribute charges; all unless given.
-    """
-    if not has_water(structure, chosen):
-        return medium
-    return medium.replace("vacuum, no screening", "vacuum").replace("vacuum", "explicit water")
 
 
 def has_water(structure: Structure, chosen: NDArray[np.bool_] | None = None) -> bool:

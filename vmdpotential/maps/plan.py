@@ -20,7 +20,7 @@ from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.maps.choice import check_algorithm, choose_method
 from vmdpotential.maps.interaction import bind_interaction, check_tolerance, in_medium, medium_of_sum
-from vmdpotential.maps.medium import Medium, stated_medium
+from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import DEFAULT_TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import describe_atoms, in_continuum
@@ -209,7 +209,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
     if medium.salt is None and solver is None and not unit.startswith("kT"):
         warn_unused(("temperature",), f"a potential without salt, in {unit}, does not depend on it")
     provenance = Provenance(
-        method=method.name, interaction=equation, medium=stated_medium(medium.describe(bound), structure, chosen),
+        method=method.name, interaction=equation, medium=medium.describe(bound, structure, chosen),
         medium_kind=medium.stated_kind(structure, chosen), boundary=request.boundary,
         cell=None if cell is None else tuple(cell.vectors.ravel().tolist()), cutoff=(plan.summed or bound).cutoff,
         tolerance=tolerance if errors is not None and solver is None else None, precision=request.precision,
