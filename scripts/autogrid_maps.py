@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from vmdpotential import prepare, read_structure
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions.probe import SCREENED
 from vmdpotential.molecule.selection import select
 from vmdpotential.plugins.probes import autodock
 from vmdpotential.plugins.probes.autodock import COULOMB_WEIGHT, Receptor, autodock_maps, receptor
+from vmdpotential.plugins.probes.interactions import SCREENED
 from vmdpotential.units import coulomb_constant
 
 DATA = Path(__file__).parent.parent / "data"

@@ -23,7 +23,6 @@ from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.probe import DISPERSION, GAUSSIAN
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
@@ -31,6 +30,7 @@ from vmdpotential.units import coulomb_constant
 
 from .bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
 from .coulomb import coulomb
+from .interactions import DISPERSION, GAUSSIAN
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
-from vmdpotential.interactions.probe import SCREENED, split
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+
+from .interactions import SCREENED, split
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ NODES = np.arange(-2, 4)
 
 
 def coulomb(engine: Engine, lattice: Lattice, positions: Floats, charges: Floats) -> Floats:
-    """Return the sum (nx, ny, nz) of :data:`vmdpotential.interactions.probe.SCREENED` over charges (N,)."""
+    """Return the sum (nx, ny, nz) of :data:`vmdpotential.plugins.probes.interactions.SCREENED` over charges (N,)."""
     steps = np.maximum(1, np.floor(COARSE / lattice.spacing + 1e-9)).astype(int)
     if engine.devices() or steps.prod() < 8 or lattice.size * len(charges) < MANY:
         return _sum(engine, lattice, SCREENED.bind(), positions, charges)

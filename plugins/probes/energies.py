@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions.probe import DISPERSION
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
+
+from .interactions import DISPERSION
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

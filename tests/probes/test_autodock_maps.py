@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import probe as pages
 from vmdpotential.interactions import sigmoidal_dielectric
 from vmdpotential.plugins.probes import autodock, coulomb
+from vmdpotential.plugins.probes import interactions as pages
 from vmdpotential.units import coulomb_constant
 
 #: Ten atoms, by their types, places and charges, and what autogrid4 4.2.6 has at some of the nodes of 11 x 11 x 11 that

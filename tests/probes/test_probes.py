@@ -15,9 +15,9 @@ import vmdpotential as vp
 from vmdpotential import io
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import probe as pages
 from vmdpotential.io.maps.autodock import write_autodock
 from vmdpotential.plugins.probes import autodock
+from vmdpotential.plugins.probes import interactions as pages
 from vmdpotential.plugins.probes.energies import probe_sum, type_sum
 
 

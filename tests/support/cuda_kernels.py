@@ -15,7 +15,7 @@ from helpers import EVERYTHING
 from vmdpotential import cache, registry
 from vmdpotential.engines.cuda import build, radial
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import probe
+from vmdpotential.plugins.probes import interactions as probe
 from vmdpotential.sums.cuda import maps
 from vmdpotential.sums.potential_sum import PotentialSum
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.interactions import Bound
+from vmdpotential.interactions import Bound, Interaction
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.derivative import differentiate_trace
 from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
@@ -83,11 +83,13 @@ def with_derivative(program: TracedProgram) -> TracedProgram:
     return linear_program([value, 0.0 if derivative is None else derivative], program.parameters)
 
 
-def built_in(charges: Iterable[Bound] = ()) -> Iterator[BuiltIn]:
+def built_in(pages: Iterable[Interaction] = (), charges: Iterable[Bound] = ()) -> Iterator[BuiltIn]:
     """Yield all functions that have a struct, those of lattices and points first.
 
     Parameters
     ----------
+    pages : iterable of Interaction
+        Interactions of lattices and points that plugins need.
     charges : iterable of Bound
         Interactions of charges in pairs that plugins need.
     """
@@ -98,7 +100,6 @@ def built_in(charges: Iterable[Bound] = ()) -> Iterator[BuiltIn]:
         gaussian,
         lennard_jones,
         pairs,
-        probe,
         reaction_field,
         screened_coulomb,
         shifted_coulomb,
@@ -112,8 +113,7 @@ def built_in(charges: Iterable[Bound] = ()) -> Iterator[BuiltIn]:
                                               sigmoidal_dielectric, reaction_field, ewald, gaussian)]
     electric.append(coulomb.CUT)
     for page in (*electric, *(short_range.interaction(degree) for degree in short_range.DEGREES),
-                 short_cutoff.INTERACTION, short_screened.INTERACTION, probe.DISPERSION, probe.GAUSSIAN, probe.SCREENED,
-                 probe.FAR, probe.NEAR):
+                 short_cutoff.INTERACTION, short_screened.INTERACTION, *pages):
         yield BuiltIn(_struct(page.name, len(page.quantities)), with_derivative(page.bind().scaled().program), RADIAL)
 
     bounds = [*(page.bind() for page in electric), short_range.INTERACTION.bind(), *charges]
@@ -193,9 +193,9 @@ class VectorSource(CSource):
         return self._call("interpolate", a, first)
 
 
-def header(charges: Iterable[Bound] = ()) -> str:
+def header(pages: Iterable[Interaction] = (), charges: Iterable[Bound] = ()) -> str:
     """Return the content of :data:`TARGET`, see :func:`built_in`."""
-    functions = list(built_in(charges))
+    functions = list(built_in(pages, charges))
     names = [function.name for function in functions]
     assert len(set(names)) == len(names)
     structs, parts = [_source(function) for function in functions], []

@@ -87,6 +87,9 @@ FAR = Interaction("coulomb_of_probe_far", far, [
 ], checks=[Check(10, SCREENED.checks[0].value)])
 NEAR = Interaction("coulomb_of_probe_near", near, [*SCREENED.quantities, _CUTOFF, _THERE, *_DERIVATIVES])
 
+#: Those that are compiled with the package.
+INTERACTIONS = (DISPERSION, GAUSSIAN, SCREENED, FAR, NEAR)
+
 
 def split(end: float) -> tuple[Bound, Bound]:
     """Return :data:`SCREENED` as a part that ends at a distance, A, and a smooth part."""
