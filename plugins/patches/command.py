@@ -99,7 +99,8 @@ def patches(
     if options.others and (trajectory.trajectory is not None or source.topology is not None):
         raise UsageError("others", "other structures are compared with one structure, without topology or trajectory",
                          "leave out {others}, or compare the tables of both")
-    execution = execution.with_block_folder(output.output)
+    if not options.others:  # blocks are of one structure
+        execution = execution.with_block_folder(output.output)
 
     def of(source: Source) -> tuple[Structure, ChargeReport, MergedSums, int]:
         structure, charges, over = source.with_frames_of(trajectory, [options.atoms])

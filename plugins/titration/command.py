@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError, count_of
+from vmdpotential.errors import InputError, UsageError, count_of
 from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
@@ -27,6 +27,7 @@ from vmdpotential.maps import MapOptions, Medium, potential_map
 from vmdpotential.maps.options import Engine
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.radii import RADII_SETS
+from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
@@ -39,7 +40,7 @@ from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
 from .energies import Solvent
 from .figures import draw_curves, titration_figure
 from .over_frames import SITE_FIGURES, FrameTitrations
-from .sites import TitratedStructure, titrated_structure
+from .sites import TitratedStructure, no_sites, titrated_structure
 from .titration import PH
 
 Floats = NDArray[np.float64]
@@ -186,13 +187,15 @@ def titrate(
     values, map_ph = ph_values(options.ph), series_of_ph(options.map_ph)
     outputs.check(map_ph, trajectory.trajectory is not None)
     shown, over = source.with_frames(trajectory)
+    if is_water(shown).all():
+        raise InputError(*no_sites(shown))
     structure, chosen, together = in_continuum(shown, "solute", Medium.continuum(), frames=over is not None)
     solvent = Solvent(options.inside, WATER_PERMITTIVITY, options.salt, options.temperature, options.spacing)
     execution = execution.with_block_folder(outputs.output)
+    frames = CellFrames.of(structure, over, "open", source.cell, together)
     with progress.clock() as clock:
         titrated = titrated_structure(structure.part(chosen), force_field=options.force_field, radii=options.radii,
                                       charges=residue_charges(source.charges), model_pka=options.model_pka)
-        frames = CellFrames.of(structure, over, "open", source.cell, together)
         work = FrameTitrations(frames, Follower(titrated.bare, titrated.structure), titrated,
                                np.flatnonzero(chosen)[titrated.rows], solvent, values, np.array(map_ph), engine)
         merged = run_task(work, execution)

@@ -126,6 +126,11 @@ class TitratedStructure:
     rows: Integers
 
 
+def no_sites(structure: Structure) -> tuple[str, str]:
+    """Return an error and its hint for a structure without sites."""
+    return (f"{structure.where}: has no amino acid that binds or releases a proton", "give a structure of a protein")
+
+
 def titrated_structure(structure: Structure, *, force_field: str = "charmm36", radii: str = "mbondi2",
                        charges: Sequence[ResidueCharges] = (),
                        model_pka: Mapping[str, float] | None = None) -> TitratedStructure:
@@ -178,8 +183,7 @@ def titrated_structure(structure: Structure, *, force_field: str = "charmm36", r
             neutral[atoms] += changes
             sites.append(TitrationSite(label, group, values[group], n, atoms, states, _model(whole, n)))
     if not sites:
-        raise InputError(f"{structure.where}: has no amino acid that binds or releases a proton",
-                         "give a structure of a protein")
+        raise InputError(*no_sites(structure))
     return TitratedStructure(whole, tuple(sites), neutral, prepared, bare, np.flatnonzero(kept))
 
 
