@@ -15,22 +15,26 @@ from typing import Any
 #: Seconds until a program that was interrupted and does not react ends without tidying up.
 GRACE = 15.0
 
+#: Letters that braces do not keep from Tcl, and words that need no braces.
+_SPECIAL, _PLAIN = re.compile(r"[^ -~]|[{}\\]"), re.compile(r"[\w.:/+=,-]+")
+
 
 def tcl_word(value: Any) -> str:
     """Return a value as one ASCII word of Tcl, without substitutions: text, a number, or a list or dictionary of them.
 
     None becomes an empty word, true and false 1 and 0.
     """
-    if isinstance(value, (Mapping, list, tuple)):
-        return "{" + tcl_list(value) + "}"
+    # what a surface has most of comes first: numbers and text
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return repr(value)
     if value is None or isinstance(value, bool):
         return {None: "{}", True: "1", False: "0"}[value]
-    if isinstance(value, (int, float)):
-        return repr(value)
+    if not isinstance(value, str) and isinstance(value, (Mapping, list, tuple)):
+        return "{" + tcl_list(value) + "}"
     text = str(value)
-    if re.search(r"[^ -~]|[{}\\]", text):
+    if _SPECIAL.search(text):
         return re.sub(r"""[^!-~]|[{}\[\]"$;#\\]""", _escape, text)
-    return text if re.fullmatch(r"[\w.:/+=,-]+", text) else "{" + text + "}"
+    return text if _PLAIN.fullmatch(text) else "{" + text + "}"
 
 
 def tcl_list(values: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> str:
