@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 from vmdpotential.errors import UsageError
+from vmdpotential.figures.movies import MOVIE_DPI, is_movie
 from vmdpotential.figures.sizes import height_in_mm, width_in_mm
 from vmdpotential.parameters import Option
+
+#: Frames of a movie in a second.
+FrameRate = Annotated[float, Option(
+    "frames of a movie in a second", above=0, high=60, metavar="FRAMES", heading="figure")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +29,16 @@ class PictureOptions:
     height: Annotated[str | None, Option(
         "height of the figure, such as 120mm or 4.5in, which its panels then fill; unless given, the one that they "
         "need", metavar="HEIGHT", heading="figure")] = None
-    dpi: Annotated[int, Option("resolution", unit="dots per inch", low=50, high=2400, heading="figure")] = 600
+    dpi: Annotated[int | None, Option(
+        "resolution; unless given, 600, and 200 of a movie", unit="dots per inch", low=50, high=2400,
+        heading="figure")] = None
     caption: Annotated[Path | None, Option(
         "text file to write: the sentences about the medium, the colours and the panels, for the figure's legend",
         metavar="FILE", written=True, suffix=".txt", viewer=False, heading="figure")] = None
+
+    def resolution(self, figure: Path | None) -> int:
+        """Return the dots per inch of a figure or movie."""
+        return self.dpi or (MOVIE_DPI if figure is not None and is_movie(figure) else 600)
 
     def size_for(self, figure: Path | None) -> tuple[float, float | None]:
         """Return width and height, mm.

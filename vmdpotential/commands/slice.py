@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from vmdpotential.commands.options import Force
-from vmdpotential.commands.pictures import PictureOptions
+from vmdpotential.commands.pictures import FrameRate, PictureOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, standard_limit
+from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, colour_range, standard_limit
+from vmdpotential.figures.movies import check_movie, is_movie, put_movie
 from vmdpotential.figures.slices import INTERIORS, AtomsOnSlice, check_interior
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
@@ -130,6 +131,7 @@ class StyleOptions(PictureOptions):
     contours: Annotated[int, Option(
         "approximate number of contour levels, at round values, without small loops around atoms; 0 draws none",
         low=0, high=50, heading="figure")] = 0
+    rate: FrameRate = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,8 @@ class FigureOutput:
     """File of the figure."""
 
     output: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg; - is standard output", short="o", metavar="FILE", written=True,
+        "figure to write: .png, .pdf or .svg, or movie: .gif or .mp4, whose frames are the maps; - is standard output",
+        short="o", metavar="FILE", written=True,
         suffix=".png", front=True)] = None
     format: Annotated[str, Option(
         "format of an output whose name has no suffix (-, a pipe): png, pdf or svg",
@@ -155,8 +158,9 @@ def slice_(
 ) -> Slices:
     """Draw a picture of planes through maps, for a paper.
 
-    Several maps or planes become panels on one colour scale. If only a profile is requested, the figure shows the curve
-    of the mean over planes instead; if planes and a profile are requested, it shows both.
+    Several maps or planes become panels on one colour scale; in a movie, the maps follow each other. If only a profile
+    is requested, the figure shows the curve of the mean over planes instead; if planes and a profile are requested, it
+    shows both.
     """
     from vmdpotential.figures import page as figures
     from vmdpotential.figures.captions import slices_caption
@@ -173,8 +177,11 @@ def slice_(
     if style.range is not None:
         check_range(style.range)
     if path is not None:
-        name, = files.named([path], output.format, figures.is_figure)
-        figures.check_figure_format(name)
+        name, = files.named([path], output.format, lambda given: figures.is_figure(given) or is_movie(given))
+        if is_movie(name):
+            check_movie(path, name)
+        else:
+            figures.check_figure_format(name)
         files.check([path, *([] if style.caption is None else [style.caption])], output.force)
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
@@ -182,23 +189,40 @@ def slice_(
         warn_unused(("slab", "waters"), "no atoms are drawn without a {structure}")
     structure = atoms.read()
     drawn = None if structure is None else AtomsOnSlice(structure, atoms.slab, atoms.waters, atoms.interior)
-    panels = [
-        figures.Panel(grid, entry, name if len(grids) > 1 else "")
-        for entry in planes.of(grids[0].lattice) for grid, name in zip(grids, names, strict=True)
-    ]
-    page = figures.compose_slices(
-        panels, profiles=list(zip(names, grids, strict=True)) if profile else [],
-        profile_axis="xyz".index(profile or "z"),
-        value_range=style.range, contours=style.contours, drawn=drawn,
-        width=width, height=height, label=style.label,
-    )
-    caption = slices_caption(page, panels, grids, style.contours, drawn, profile)
-    if path is not None:
-        figures.save(page.figure, path, style.dpi, output.force, quantity_label(grids[0]), name, caption,
+    moving = path is not None and is_movie(name)
+    shown = [[figures.Panel(grid, entry, title if len(grids) > 1 else "") for entry in planes.of(grids[0].lattice)]
+             for grid, title in zip(grids, names, strict=True)]
+    # in a movie, a page for each map, on one scale; otherwise one page, with the maps of a plane next to each other
+    pages = shown if moving else [[panel for group in zip(*shown, strict=True) for panel in group]]
+    panels = [panel for group in pages for panel in group]
+    limits = style.range
+    if moving and limits is None:
+        limits = colour_range(grids, [panel.values(drawn) for panel in panels]) if panels else None
+
+    def page_of(n: int) -> Page:
+        curves = list(zip(names, grids, strict=True))
+        return figures.compose_slices(
+            pages[n], profiles=(curves[n : n + 1] if moving else curves) if profile else [],
+            profile_axis="xyz".index(profile or "z"), value_range=limits, contours=style.contours, drawn=drawn,
+            width=width, height=height, label=style.label)
+
+    page = page_of(0)
+    caption = slices_caption(page, pages[0], grids, style.contours, drawn, profile)
+    resolution = style.resolution(path)
+    if path is not None and moving:
+        caption += f" Frames: {', '.join(names)}."
+        texts = [] if style.caption is None else [style.caption]
+        with files.writing_files([path, *texts], output.force) as places:
+            put_movie((page_of(n).figure for n in range(len(grids))), places[0], name, resolution, style.rate, caption)
+            for place in places[1:]:
+                place.write_text(caption + "\n", encoding="utf-8")
+    elif path is not None:
+        figures.save(page.figure, path, resolution, output.force, quantity_label(grids[0]), name, caption,
                      style.caption)
-    return Slices(page=page, grids=grids, planes=panels, profile=profile, figure_file=path, dpi=style.dpi,
+    return Slices(page=page, grids=grids, planes=panels, profile=profile, figure_file=path, dpi=resolution,
                   caption=caption, files=[] if style.caption is None else [style.caption], chosen=style.range is None,
-                  panels=[_panel(*item, drawn) for item in zip(panels, page.ranges, strict=True)])
+                  panels=[_panel(panel, limit, drawn) for group in pages
+                          for panel, limit in zip(group, page.ranges, strict=True)])
 
 
 def medium_text(grid: Grid) -> str:
@@ -282,7 +306,7 @@ class Slices(Result):
         for n, (panel, result) in enumerate(zip(self.planes, self.panels, strict=True)):
             plane, medium = panel.plane, f"; {result['medium']}" if len(media) > 1 else ""
             where = f"through {' '.join(f'{x:.6g}' for x in plane.point)} A, " if plane.axis is None else ""
-            letter = f"{axes[n].get_label()}: " if len(axes) > 1 else ""
+            letter = f"{axes[n % len(self.page.ranges)].get_label()}: " if len(axes) > 1 else ""
             yield " ".join(f"{letter}{panel.name} {plane.label}, {where}{result['minimum']:.6g} to "
                            f"{result['maximum']:.6g} {unit}, {100 * result['within_range']:.1f} % within the "
                            "colours".split()) + medium

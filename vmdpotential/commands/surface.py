@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
-from vmdpotential.commands.pictures import PictureOptions
+from vmdpotential.commands.pictures import FrameRate, PictureOptions
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import directions
 from vmdpotential.figures.colours import ValueRange, check_range, colour_range, map_meaning, reading_distance
 from vmdpotential.figures.directions import ViewAxes
+from vmdpotential.figures.movies import check_movie, is_movie, put_movie
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
@@ -45,6 +46,9 @@ _PRINTED = 5
 
 #: Number of residues or atoms of each cavity and patch in the report.
 _LINING = 3
+
+#: Number of pictures of a movie in which the surface turns once.
+_TURN = 72
 
 _PATCH_COLUMNS = ("patch", "area", "integral", "mean", "extreme")
 
@@ -126,6 +130,10 @@ class SurfaceResult(Result):
     def draw(self) -> Figure:
         """Return the figure."""
 
+    def turning(self) -> Iterator[Figure]:
+        """Yield the pictures of a movie: the figure alone unless overridden."""
+        yield self.draw()
+
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceOutput:
@@ -140,7 +148,6 @@ class SurfaceOutput:
 
     def checked_files(self, picture: PictureOptions) -> list[Path]:
         """Return the files to write, after a check of their formats and of what exists."""
-        from vmdpotential.figures.page import check_figure_format
         from vmdpotential.io.files.meshes import MESH_SUFFIXES
 
         for path in self.output:
@@ -148,7 +155,7 @@ class SurfaceOutput:
                 raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
                                  f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
         if self.figure is not None:
-            check_figure_format(self.figure)
+            self.check_figure(self.figure)
         paths = [*self.output, *(path for path in (self.figure, picture.caption) if path is not None)]
         files.check(paths, self.force)
         return paths
@@ -156,14 +163,13 @@ class SurfaceOutput:
     def write_files(self, result: SurfaceResult, picture: PictureOptions, title: str,
                     coloured: Callable[[], tuple[Surface, NDArray[np.float64]]]) -> None:
         """Write the table and figure of a result, its caption, and a mesh coloured by values (V,) at its vertices."""
-        from vmdpotential.figures.page import render_figure
         from vmdpotential.figures.surfaces import vertex_colours
         from vmdpotential.io.files.meshes import is_mesh, put_mesh
 
         with files.writing_files(result.files, self.force) as places:
             for path, place in zip(result.files, places, strict=True):
                 if path == self.figure:
-                    place.write_bytes(render_figure(result.draw(), path, picture.dpi, title, caption=result.caption))
+                    self.put_figure(result, path, place, picture, title)
                 elif path == picture.caption:
                     place.write_text(result.caption + "\n", encoding="utf-8")
                 elif is_mesh(path):
@@ -172,6 +178,42 @@ class SurfaceOutput:
                              np.round(255 * vertex_colours(values, result.span)).astype(np.uint8), values, place, path)
                 else:
                     put_table(result.table(), place)
+
+    def check_figure(self, path: Path) -> None:
+        """Raise UsageError unless a figure's file has a format that can be written."""
+        from vmdpotential.figures.page import check_figure_format
+
+        check_figure_format(path)
+
+    def put_figure(self, result: SurfaceResult, path: Path, place: Path, picture: PictureOptions, title: str) -> None:
+        """Write a result's figure."""
+        from vmdpotential.figures.page import render_figure
+
+        place.write_bytes(render_figure(result.draw(), path, picture.resolution(path), title, caption=result.caption))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovingOutput(SurfaceOutput):
+    """Files of a surface, of which one may be a movie."""
+
+    figure: Annotated[Path | None, Option(
+        "figure to write: .png, .pdf or .svg, or movie in which the surface turns about what is up: .gif or .mp4",
+        written=True, heading="main options")] = None
+    rate: FrameRate = 12.0
+
+    def check_figure(self, path: Path) -> None:
+        """Raise UsageError unless a figure's file has a format that can be written."""
+        if is_movie(path):
+            check_movie(path, path)
+        else:
+            super().check_figure(path)
+
+    def put_figure(self, result: SurfaceResult, path: Path, place: Path, picture: PictureOptions, title: str) -> None:
+        """Write a result's figure or movie."""
+        if is_movie(path):
+            put_movie(result.turning(), place, path, picture.resolution(path), self.rate, result.caption)
+        else:
+            super().put_figure(result, path, place, picture, title)
 
 
 def surface(
@@ -189,7 +231,7 @@ def surface(
         choices=("residue", "atom", "vertex", "patch"), heading="surface")] = "residue",
     picture: ViewOptions = ViewOptions(),
     unit_of_file: UnitOfFile = None,
-    output: SurfaceOutput = SurfaceOutput(),
+    output: MovingOutput = MovingOutput(),
 ) -> OnSurface:
     """Map a potential onto the surface of a molecule.
 
@@ -470,6 +512,14 @@ class OnSurface(SurfaceResult):
 
         return surfaces.figure(self.drawn, self._coloured, self.views, ValueRange(*self.span), self.label,
                                self.size[0], self.areas, self.size[1])
+
+    def turning(self) -> Iterator[Figure]:
+        """Yield the pictures of a movie in which the surface turns once."""
+        from vmdpotential.figures import surfaces
+
+        for panels in surfaces.turntable(self.drawn, self._coloured, self.views, _TURN, self.areas):
+            yield surfaces.compose_panels(panels, ValueRange(*self.span), self.label, self.size[0],
+                                          height=self.size[1])
 
 
 def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -204,3 +204,22 @@ def compose_panels(panels: Sequence[SurfacePanel], value_range: tuple[float, flo
             orientation="horizontal", label=drawable_text(label), ticks=bar_ticks(value_range), format="{x:g}")
         layout.arrange(drawn, axes, extents, count, colour_bar.ax, below=True, height=height)
     return drawn
+
+
+def turntable(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], count: int,
+              patches: Sequence[Patch] = ()) -> Iterator[list[SurfacePanel]]:
+    """Yield the panels of each of `count` pictures in which the surface turns once about the direction that is up."""
+    panels = [SurfacePanel.of_view(surface, values, view, patches) for view in views]
+    frames = []
+    for panel in panels:  # of one size in all pictures
+        across = surface.vertices @ np.stack([panel.right, np.cross(panel.right, panel.up)], 1)
+        middle = (across.min(0) + across.max(0)) / 2
+        frames.append((middle, float(np.linalg.norm(across - middle, axis=1).max())))
+    for angle in np.arange(count) * 2 * np.pi / count:
+        turned = []
+        for panel, (middle, reach) in zip(panels, frames, strict=True):
+            right = np.cos(angle) * panel.right - np.sin(angle) * np.cross(panel.right, panel.up)
+            place = float(middle @ (np.cos(angle), -np.sin(angle)))
+            frame = np.array([[place - reach, panel.limits[0][1]], [place + reach, panel.limits[1][1]]])
+            turned.append(replace(panel, right=right, frame=frame))
+        yield turned

@@ -1,0 +1,87 @@
+"""Movies of slices of several maps, and of a surface that turns."""
+
+import sys
+
+import numpy as np
+import pytest
+from drawn import make, protein_like
+from PIL import Image
+
+import vmdpotential as vp
+from vmdpotential.commands.slice import command
+from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.figures import surfaces
+from vmdpotential.figures.movies import check_movie
+from vmdpotential.surfaces import molecular_surface
+
+
+def frames_of(path):
+    with Image.open(path) as movie:
+        frames = []
+        for n in range(movie.n_frames):
+            movie.seek(n)
+            frames.append(np.asarray(movie.convert("RGB")).astype(int))
+        return frames, movie.info
+
+
+def three_maps():
+    return [make().with_values(factor * make().values) for factor in (1.0, 0.0, -1.0)]
+
+
+def test_maps_follow_each_other_on_one_scale(tmp_path):
+    report = command(maps=three_maps(), plane=["z=15", "x=5"], output=tmp_path / "m.gif", dpi=80, rate=5, width="80mm",
+                     caption=tmp_path / "m.txt")
+    frames, info = frames_of(tmp_path / "m.gif")
+    assert len(frames) == 3
+    assert info["duration"] == 200
+    assert info["comment"].decode() == (tmp_path / "m.txt").read_text(encoding="utf-8").strip()
+    assert frames[0].shape[1] == pytest.approx(80 / 25.4 * 80, abs=2)
+    blue, white, red = ((frame[..., 2] - frame[..., 0]).clip(0).sum() for frame in frames)
+    assert white < 0.6 * blue  # the bar is in all of them
+    assert (frames[2][..., 0] - frames[2][..., 2]).clip(0).sum() > 1.5 * (frames[1][..., 0] - frames[1][..., 2]).clip(
+        0).sum()
+    assert red > white
+    assert len(report.data["panels"]) == 6
+    assert len({tuple(panel["range"]) for panel in report.data["panels"]}) == 1
+
+
+def test_an_mp4_has_as_many_frames(tmp_path):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="MP4 needs imageio-ffmpeg")
+    command(maps=three_maps(), plane="z=15", output=tmp_path / "m.mp4", dpi=80)
+    count, seconds = ffmpeg.count_frames_and_secs(str(tmp_path / "m.mp4"))
+    assert count == 3
+    assert seconds == pytest.approx(0.3, abs=0.05)
+
+
+def test_without_its_package_an_mp4_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(BackendError, match="imageio-ffmpeg"):
+        command(maps=three_maps(), plane="z=15", output=tmp_path / "m.mp4")
+    check_movie(tmp_path / "m.gif", tmp_path / "m.gif")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError):
+        command(maps=three_maps(), plane="z=15", output="-", format="gif")
+
+
+def test_a_surface_turns_about_what_is_up():
+    mesh = molecular_surface(protein_like(), atoms="all", spacing=0.6)
+    turns = list(surfaces.turntable(mesh, mesh.vertices[:, 0], ["y"], 4))
+    towards = [np.cross(panel.right, panel.up) for panel, in turns]
+    for n, direction in enumerate(([0, 1, 0], [-1, 0, 0], [0, -1, 0], [1, 0, 0])):
+        assert towards[n] == pytest.approx(direction, abs=1e-9)
+    assert np.ptp([panel.extent for panel, in turns], axis=0) == pytest.approx(0)  # one size
+    for panel, in turns:
+        flat = mesh.vertices @ np.stack([panel.right, panel.up], 1)
+        assert (flat.min(0) >= panel.limits[0] - 1e-9).all()
+        assert (flat.max(0) <= panel.limits[1] + 1e-9).all()
+
+
+def test_the_command_writes_a_turn(tmp_path, monkeypatch):
+    from vmdpotential.commands import surface as module
+
+    monkeypatch.setattr(module, "_TURN", 3)
+    vp.surface(protein_like(), make(), atoms="all", mesh_spacing=1.0, view=["x"], figure=tmp_path / "turn.gif", dpi=60,
+               width="50mm")
+    frames, _ = frames_of(tmp_path / "turn.gif")
+    assert len(frames) == 3
+    assert all(np.abs(frames[0] - frame).max() > 50 for frame in frames[1:])
