@@ -26,6 +26,7 @@ from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.plugins.patches.command import PatchesOverFrames
+from vmdpotential.plugins.pores.command import BornProfile
 from vmdpotential.plugins.titration.command import TitrationResult
 from vmdpotential.plugins.web.command import ViewedPage
 from vmdpotential.results import Result
@@ -84,6 +85,39 @@ def average(
     interaction_params: str | Mapping[str, Any] | None = ...,
     parameters: str | Mapping[str, Any] | None = ...,
 ) -> Mean: ...
+def born(
+    structure: Any,
+    *,
+    topology: str | Path | None = ...,
+    cell: str | Path | Cell | Sequence[float] | NDArray[Any] | None = ...,
+    index: str | Path | None = ...,
+    assembly: str = ...,
+    expand: Literal['no', 'cell'] = ...,
+    force_field: Literal['auto', 'charmm36', 'amber14'] = ...,
+    water: Literal['auto', 'tip3p', 'spc', 'spce', 'opc3', 'tip4p', 'tip4pew', 'tip4p2005', 'tip4pfb', 'opc'] = ...,
+    charges: str | Path | Sequence[str | Path] | Sequence[float] | NDArray[Any] = ...,
+    prepare: Literal['auto', 'never'] = ...,
+    ph: float = ...,
+    pka: str = ...,
+    ion: str = ...,
+    radius: float | None = ...,
+    along: Literal['x', 'y', 'z'] = ...,
+    positions: int = ...,
+    points: str | Path | Sequence[Sequence[float]] | NDArray[Any] | None = ...,
+    atoms: Selection | Sequence[int] = ...,
+    spacing: float = ...,
+    temperature: float = ...,
+    dielectric: float | None = ...,
+    set: str | Mapping[str, Any] | None = ...,
+    radii: Literal['auto', 'bondi', 'mbondi2', 'parse'] = ...,
+    engine: str = ...,
+    output: str | Path | None = ...,
+    figure: str | Path | None = ...,
+    force: bool = ...,
+    dielectric_constant: float | None = ...,
+    interaction_params: str | Mapping[str, Any] | None = ...,
+    parameters: str | Mapping[str, Any] | None = ...,
+) -> BornProfile: ...
 def compare(
     first: str | Path | Grid,
     second: str | Path | Grid,

@@ -56,6 +56,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
     "vmdpotential.plugins.patches.command:command": (
         "Find charged patches of a surface in every frame, and how often each residue is in them", True),
+    "vmdpotential.plugins.pores.command:command": (
+        "Compute the free energy of an ion along a path through a membrane, a pore or a molecule", True),
     "vmdpotential.plugins.probes.command:command": (
         "Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point", True),
     "vmdpotential.plugins.titration.command:command": (
