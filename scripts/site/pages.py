@@ -86,8 +86,8 @@ TASKS = {
         "complementarity", "faces_of_a_dimer", "plugins/complementarity",
         "structure: Are two molecules complementary?"),
     "Patches": Task(
-        "Charged patches of the surface over frames, and how often residues are in them.", "patches", "patches", "",
-        "plugins/patches", "trajectories: Which residues are in charged patches?", (
+        "Charged patches of the surface over frames, and how often residues are in them.", "patches", "patches",
+        "patches_of_a_mutant", "plugins/patches", "trajectories: Which residues are in charged patches?", (
             "patches system.prmtop trajectory.xtc --atoms protein --threshold 1 -o patches.csv",)),
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
