@@ -302,38 +302,3 @@ NODE_KERNEL(convert_flows, Totals, shape, i, j, k)
     const bool inner = i > 0 && j > 0 && k > 0 && i < n[0] - 1 && j < n[1] - 1 && k < n[2] - 1;
     args.sources[at] = inner ? (float)((double)args.sums[at] / args.units) : 0;
 }
-
-#ifndef __CUDACC__
-
-struct ChargeCubes {
-    const double *positions, *charges;   // (N, 3), (N,)
-    index_t *starts;                     // (cubes + 1,) where each cube begins; 0 at first
-    index_t *places, *numbers;           // (cubes,), (N,) scratch
-    double *out;                         // (N, 4) positions and charges that are not 0, sorted by cubes
-    index_t counts[3], count, cubes;
-    double low[3], side;
-};
-
-KERNEL(sort_charges, ChargeCubes, all)
-{
-    for (index_t n = 0; n < args.count; n++) {
-        index_t cube[3];
-        for (int d = 0; d < 3; d++)
-            cube[d] = (index_t)((args.positions[3 * n + d] - args.low[d]) / args.side);
-        args.numbers[n] = (cube[0] * args.counts[1] + cube[1]) * args.counts[2] + cube[2];
-        args.starts[args.numbers[n] + 1] += args.charges[n] != 0;
-    }
-    for (index_t cube = 0; cube < args.cubes; cube++) {
-        args.starts[cube + 1] += args.starts[cube];
-        args.places[cube] = args.starts[cube];
-    }
-    for (index_t n = 0; n < args.count; n++) {
-        if (args.charges[n] == 0)
-            continue;
-        double *out = args.out + 4 * args.places[args.numbers[n]]++;
-        for (int d = 0; d < 3; d++)
-            out[d] = args.positions[3 * n + d];
-        out[3] = args.charges[n];
-    }
-}
-#endif

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import WARP_THREADS, planes_at_once
+from vmdpotential.continuum.region import WARP_THREADS, PointCubes, planes_at_once
 from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice, coordinate_bounds
-from vmdpotential.kernels.launch import KernelFile, call_kernel
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels.launch import KernelFile
 
 KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))
 
@@ -34,9 +34,6 @@ CLOSED_FORM_SPACINGS, COARSE_CLOSED_FORM_SPACINGS = 3.0, 2.5
 
 #: Edges or charges that a thread takes at a time, and edges on which it sums the potential of charges.
 EDGES_PER_TASK, EDGES_PER_SUM = 20_000, 500
-
-#: Largest number of cubes along an axis.
-MAX_CUBES = 256
 
 
 #: Units of sums of flows in 1 kT/e, for charges up to 1 e.
@@ -127,31 +124,16 @@ def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: 
     the outer end.
     """
     reach, edges = near * float(lattice.spacing.max()), len(cut.share)
-    charges, starts, low, side, counts = in_cubes(c.positions, c.constant / c.inside * c.charges, reach)
+    charged = np.flatnonzero(c.charges)
+    cubes = PointCubes(c.positions[charged], reach)
+    rows = charged[cubes.order]
+    charges = np.column_stack([c.positions[rows], c.constant / c.inside * c.charges[rows]])
     out = engine.empty((4, edges), np.float64)
     engine.launch(KERNELS["find_potential_on_edge"], edges, "surface", EDGES_PER_SUM, inner=cut.inner, outer=cut.outer,
-                  share=cut.share, line=cut.line, charges=charges, starts=starts, out=out, shape=lattice.shape,
-                  counts=counts, edges=edges, origin=lattice.origin, spacing=lattice.spacing, low=low, side=side,
-                  near=reach)
+                  share=cut.share, line=cut.line, charges=charges, starts=cubes.starts, out=out, shape=lattice.shape,
+                  counts=cubes.counts, edges=edges, origin=lattice.origin, spacing=lattice.spacing, low=cubes.low,
+                  side=cubes.side, near=reach)
     return out
-
-
-def in_cubes(positions: Floats, charges: Floats,
-             near: float) -> tuple[Floats, Places, Floats, float, Places]:
-    """Return charges that are not 0 sorted by cubes whose side is at least `near`.
-
-    Positions and charges (N, 4); the index (C + 1,) of the first charge of each cube, with z changing fastest; the
-    corner (3,) of the first cube, A; the side of a cube, A; and the number of cubes (3,) along each axis.
-    """
-    low, high = coordinate_bounds(positions) if len(positions) else (np.zeros(3), np.zeros(3))
-    side = max(near, float((high - low).max()) / MAX_CUBES)
-    counts = ((high - low) / side).astype(np.int64) + 1
-    starts, result = np.zeros(counts.prod() + 1, np.int64), np.empty((len(charges), 4))
-    call_kernel(KERNELS["sort_charges"], 0, 1, positions=np.ascontiguousarray(positions),
-         charges=np.ascontiguousarray(charges), starts=starts, places=np.empty_like(starts),
-         numbers=np.empty(len(charges), np.int64), out=result, counts=counts, count=len(charges),
-         cubes=len(starts) - 1, low=low, side=side)
-    return result[: starts[-1]], starts, low, side, counts
 
 
 def interpolate_along_edge(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar) -> tuple[Scalar, Scalar, Scalar,
