@@ -17,7 +17,7 @@ from vmdpotential.continuum.solution import NodePotential
 from vmdpotential.densities.counting import NodeCounter
 from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cuda import CudaEngine, copies
+from vmdpotential.engines.cuda import CudaEngine, copies, device
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.density import Densities
 from vmdpotential.frames.sums import arrays_of
@@ -320,3 +320,22 @@ def test_arrays_arrive_whole_at_the_gpu(monkeypatch, size):
     assert not driver.queue
     assert driver.memory[16:].tobytes() == values.tobytes()
     assert driver.most <= copies.PIECES
+
+
+@pytest.mark.parametrize("sizes", [[64, 300, 8], [500], [512], [255, 256, 257, 0], list(range(0, 512, 7))])
+def test_small_arrays_arrive_whole_however_late_they_are_copied(monkeypatch, sizes):
+    sizes = 60 * sizes
+    driver = Late(16 + sum(sizes) + 2 * 2048)
+    driver.Event, driver.mem_alloc = driver.event, lambda size: 16 + sum(sizes)
+    driver.pagelocked_empty = lambda size, kind: np.zeros(size, kind)
+    monkeypatch.setattr(device, "HALF", 2048)
+    monkeypatch.setattr(device, "cuda_driver", lambda: driver)
+    stage, rng, address = device.Stage(), np.random.default_rng(1), 16
+    values = rng.integers(1, 255, sum(sizes), np.uint8)
+    for part in np.split(values, np.cumsum(sizes)[:-1]):
+        given = part.copy()
+        assert stage.put(given, address) == address
+        given[:], address = 0, address + len(part)
+    for copy in driver.queue:
+        copy()
+    assert driver.memory[16:address].tobytes() == values.tobytes()

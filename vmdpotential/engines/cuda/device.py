@@ -141,12 +141,13 @@ class Stage:
         The default is memory that keeps it for kernels that are queued next: what overwrites it is queued after these.
         """
         size, half = array.nbytes, self._next // HALF
-        if self._next + size >= (half + 1) * HALF:  # begin with the other half, from which all copies have to be made
+        room = -(-size // 256) * 256
+        if self._next + room >= (half + 1) * HALF:  # begin with the other half, from which all copies have to be made
             self._copied[half].record()
             half = 1 - half
             self._copied[half].synchronize()
             self._next = half * HALF
-        begin, self._next = self._next, self._next + -(-size // 256) * 256
+        begin, self._next = self._next, self._next + room
         address = address or int(self._device) + begin
         if size:
             part = self._host[begin : begin + size]
