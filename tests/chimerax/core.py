@@ -96,10 +96,12 @@ def build(source, home):
         "import sys, logging; sys.path.insert(0, sys.argv[1])\n"
         "import pathlib, core\n"
         "session = core.start(pathlib.Path(sys.argv[2]))\n"
-        "from chimerax.bundle_builder.bundle_builder_toml import Bundle\n"
-        "Bundle.from_path(session.logger, sys.argv[3]).build_wheel()\n"
+        "from chimerax.bundle_builder.bundle_builder_toml import Bundle, read_toml\n"
+        "read = read_toml('pyproject.toml')\n"
+        # this builder is older than ChimeraX 1.9, which looks in 'tool', too
+        "Bundle(session.logger, {**read, 'chimerax': read['tool']['chimerax']}).build_wheel()\n"
     )
-    run(sys.executable, "-c", program, Path(__file__).parent, home, source, cwd=source)
+    run(sys.executable, "-c", program, Path(__file__).parent, home, cwd=source)
     (wheel,) = (source / "dist").glob("*.whl")
     run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index",
         "--target", home / "site", wheel)

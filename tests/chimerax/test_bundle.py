@@ -34,7 +34,7 @@ def test_wheel_holds_code_and_help_and_says_what_it_needs(wheel):
     assert metadata["Name"] == "ChimeraX-VMDPotential"
     assert metadata["Version"] == vmdpotential.__version__
     requirements = [text.replace(" ", "") for text in metadata.get_all("Requires-Dist")]
-    assert requirements == ["ChimeraX-Core>=1.7", f"vmdpotential>={vmdpotential.__version__}"]
+    assert requirements == ["ChimeraX-Core>=1.9", f"vmdpotential>={vmdpotential.__version__}"]
 
 
 def test_toolshed_finds_the_bundle_and_its_commands(session):
@@ -65,7 +65,7 @@ def test_usage_lists_every_option_with_unit_and_default(session, name):
             if parameter.option.unit:
                 assert f"({parameter.option.unit}" in text
     assert command.summary in text
-    assert ("[force _" in text) == (name in ("slice", "view"))
+    assert ("[force _" in text) == (name in ("complementarity", "slice", "surface", "view"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
