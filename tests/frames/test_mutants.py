@@ -9,8 +9,9 @@ from openmm import app, unit
 from openmm.app.internal import customgbforces
 from scipy.spatial.distance import cdist
 
-from vmdpotential import energy, nonbonded, read_structure
+from vmdpotential import energy, nonbonded, progress, read_structure
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.execution import blocks
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.pairs.generalized_born import KAPPA_FACTOR
 from vmdpotential.preparation.mutate import mutate_residue
@@ -113,10 +114,24 @@ def test_hydrogens_are_where_the_side_chain_was(kinase, text, root, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_changes_are_paired(workers):
-    """Their means are differences of means, and their errors are those of differences, which vary less."""
-    result = energy(PSF, DCD, frames="::4", mutate=("36/ALA", "123/GLY"), workers=workers, **OPTIONS)
+def test_changes_are_differences_in_the_same_frames(tmp_path, monkeypatch):
+    """With any number of workers, and after a stop."""
+    monkeypatch.setattr(blocks, "DISK", 1e12)  # blocks are kept that are soon computed again
+
+    def run(name, **more):
+        return energy(PSF, DCD, frames="::4", mutate=("36/ALA", "123/GLY"), output=tmp_path / name, **OPTIONS, **more)
+
+    def stop(label, fraction):
+        if label == "25 frames" and fraction > 0.6:
+            raise KeyboardInterrupt
+
+    result = run("whole.csv")
+    run("parallel.csv", workers=2)
+    with pytest.raises(KeyboardInterrupt), progress.listen_to_progress(stop):
+        run("stopped.csv")
+    assert list(tmp_path.glob("stopped.csv.blocks/block-*.npz"))
+    run("stopped.csv", resume=True)
+    assert len({(tmp_path / f"{name}.csv").read_bytes() for name in ("whole", "parallel", "stopped")}) == 1
     table, wild = result.to_dataframe(), result.data["solvent"][0]
     assert [each["name"] for each in result.data["mutants"]] == ["ARG36ALA", "ARG123GLY"]
     for each in result.data["mutants"]:

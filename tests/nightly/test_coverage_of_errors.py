@@ -1,0 +1,57 @@
+"""Standard errors of binding energies over frames of molecular dynamics: one half of it within those of the other."""
+
+import MDAnalysis
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+from structure_files import TOOLS
+
+from vmdpotential import energy, read_structure
+
+pytestmark = pytest.mark.nightly
+TEMPERATURE = 700
+TERMS = ("lennard_jones", "coulomb", "screening", "total")
+
+
+def frames_of_dynamics(path, count, steps):
+    """Write frames of alanine dipeptide in implicit water, and return the structure.
+
+    At 700 K its conformations change within picoseconds; at 300 K a half of 40 ps would not have seen most of them.
+    """
+    folder = TOOLS / "alanine-dipeptide-gbsa"
+    topology = app.AmberPrmtopFile(str(folder / "alanine-dipeptide.prmtop"))
+    system = topology.createSystem(nonbondedMethod=app.NoCutoff, implicitSolvent=app.OBC2, constraints=app.HBonds)
+    integrator = openmm.LangevinMiddleIntegrator(TEMPERATURE, 2 / unit.picosecond, 0.002)
+    integrator.setRandomNumberSeed(1)
+    platform = openmm.Platform.getPlatformByName("CPU")
+    simulation = app.Simulation(topology.topology, system, integrator, platform, {"Threads": "1"})
+    start = app.AmberInpcrdFile(str(folder / "alanine-dipeptide.crd"))
+    simulation.context.setPositions(start.positions)
+    simulation.minimizeEnergy(maxIterations=100)
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    simulation.step(5000)
+    universe = MDAnalysis.Universe.empty(topology.topology.getNumAtoms(), trajectory=True)
+    with MDAnalysis.Writer(str(path), len(universe.atoms)) as writer:
+        for _ in range(count):
+            simulation.step(steps)
+            places = simulation.context.getState(getPositions=True).getPositions(asNumpy=True)
+            universe.atoms.positions = places.value_in_unit(unit.angstrom)
+            writer.write(universe.atoms)
+    return read_structure(folder / "alanine-dipeptide.crd", topology=folder / "alanine-dipeptide.prmtop")
+
+
+def test_halves_of_a_trajectory_agree_within_their_errors(tmp_path):
+    """Most differences are within one standard error, and nearly all within two; slow halves have no error at all."""
+    pieces, half = 8, 200
+    structure = frames_of_dynamics(tmp_path / "frames.dcd", 2 * pieces * half, 100)
+    rows = [energy(structure, tmp_path / "frames.dcd", frames=f"{n * half}:{(n + 1) * half}",
+                   between=("(ACE)", "(NME)"), solvent="gb").data["solvent"][0] for n in range(2 * pieces)]
+    means, errors = (np.array([[row[name + suffix] for name in TERMS] for row in rows], float).reshape(pieces, 2, -1)
+                     for suffix in ("", "_error"))
+    ratios = (means[:, 0] - means[:, 1]) / np.hypot(*errors.swapaxes(0, 1))
+    known = abs(ratios[np.isfinite(ratios)])
+    assert len(known) > 0.6 * ratios.size
+    assert np.mean(known < 1) > 0.5
+    assert np.mean(known < 2) > 0.85
+    assert np.median(known) > 0.2  # the errors are not too large, either
