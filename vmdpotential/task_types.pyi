@@ -625,6 +625,8 @@ def view(
     level: float | None = ...,
     cavities: bool = ...,
     plane: str | Sequence[str] = ...,
+    patches: float | None = ...,
+    between: Selection | Sequence[int] | Sequence[Selection | Sequence[int]] = ...,
     title: str | None = ...,
     margin: float = ...,
     points: str | Path | Sequence[Sequence[float]] | NDArray[Any] = ...,

@@ -27,6 +27,10 @@ from .content import distances
 from .document import Document
 from .page import Page, view_page
 
+#: Description of the faces of two molecules.
+FACES = ("both faces turned apart like pages of a book, above with their own potential, and below with that of the "
+         "partner; complementarity {value:.2f}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSource:
@@ -71,6 +75,12 @@ class ShownOptions:
     plane: Annotated[tuple[str, ...], Option(
         "planes perpendicular to x, y or z, coloured by each map, in a scene of Mol*, such as z=12.5; a page has "
         "a slider", metavar="x=|y=|z=...", heading="figure")] = ()
+    patches: Annotated[float | None, Option(
+        "threshold of the patches of the surface, in the map's unit, for a scene of Mol*: connected areas of at least "
+        "this value, and of at most its negative", above=0, heading="surface")] = None
+    between: Annotated[tuple[str, ...], Option(
+        "two molecules that touch, for a scene of Mol* with their faces turned apart, coloured by the potential of "
+        "each: two selections", metavar="SEL", selection=True, heading="surface")] = ()
     title: Annotated[str | None, Option(
         "title of the page; unless given, that of the structure", heading="figure")] = None
     margin: Annotated[float, Option(
@@ -146,12 +156,15 @@ def view(
     check_output(output, source.structure, "page", "page.html")
     from vmdpotential.io.maps import map_name, open_map
 
-    from .mvs import view_scene
+    from .mvs import Faces, view_scene
 
     written.check()  # before any work
     planes = [Plane.parse(text) for text in shown.plane]
     if planes and not written.scene:
         raise UsageError("plane", "a page has a slider for its plane", "leave it out, or write a scene, .mvsx")
+    for name in ("patches", "between"):
+        if getattr(shown, name) and not written.scene:
+            raise UsageError(name, "only a scene of Mol* shows them", "write a file .mvsx")
     structure, done = source.read()
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
@@ -170,7 +183,12 @@ def view(
                                "margin": shown.margin, "points": shown.points, "cavities": shown.cavities}
     page: Document
     if written.scene:
-        page = view_scene(structure, grids, ions=ions, planes=planes, **options)
+        faces = None
+        if shown.between:
+            touching = registry.get("command", "complementarity")(structure=structure, between=shown.between,
+                                                                  prepare=source.prepare)
+            faces = Faces(touching.objects["mesh"], " and ".join(shown.between), FACES.format(value=touching.value))
+        page = view_scene(structure, grids, ions=ions, planes=planes, patches=shown.patches, faces=faces, **options)
     else:
         page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
     if output is not None:

@@ -6,6 +6,7 @@ import logging
 import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import Surface, molecular_surface
+from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels, patch_values
+from vmdpotential.surfaces.patches import MIN_NAMED, find_patches
 
 from .content import ion_content, shown_part
 from .document import Document, title_of
@@ -54,10 +57,22 @@ ATOMS = 10_000
 #: Radius of the spheres of ions, A.
 ION = 1.4
 
+#: Size of the names of patches, A.
+LABEL = 5.0
+
 #: Milliseconds for which the player of Mol* shows a scene, and in which it moves to the next.
 SHOWN, MOVED = 5000, 500
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Faces:
+    """Faces of two molecules that touch, turned apart, with a title and a description."""
+
+    drawn: DrawnSurface
+    title: str
+    text: str
 
 
 class Scene(Document):
@@ -67,11 +82,13 @@ class Scene(Document):
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str],
                ions: Placement | Sequence[PlacedIon] | Path | None = None, *, atoms: str = "solute",
                level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000,
-               cavities: bool = False, planes: Sequence[Plane] = ()) -> Scene:
+               cavities: bool = False, planes: Sequence[Plane] = (), patches: float | None = None,
+               faces: Faces | None = None) -> Scene:
     """Return scenes of each map: its colours on the molecular surface and on planes, and isosurfaces of both signs.
 
     Each has the chosen atoms and the ions, and a description with the key of the colours. Parameters are those of
-    `view_page`.
+    `view_page`, and `patches`: the threshold of patches of the surface, which have a scene of their own. So have the
+    faces of two molecules.
 
     Raises
     ------
@@ -88,7 +105,8 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     covered = shown & ~is_ion(structure)
     around = structure.positions[covered if covered.any() else shown]
     coloured = [grid for grid in grids if grid.unit not in ISOVALUES]  # others are shown by isosurfaces only
-    surface = _surface(chosen, cavities) if coloured else None
+    dry = chosen.take(~is_water(chosen) & ~is_ion(chosen))
+    surface = _surface(dry, cavities) if coloured and len(dry) else None
     scenes: list[Any] = []
     maps: list[dict[str, Any]] = []
     levels: dict[str, float] = {}  # one for all maps of a unit, so that isosurfaces of scenes can be compared
@@ -110,13 +128,19 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
             scene = new_scene()
             values = surface.sample(grid, reading_distance(grid))[surface.triangles].mean(1)
             _add_mesh(scene, surface.vertices, surface.triangles, values, grid.unit, span)
-            add_scene(scene, f"Surface: {name}", _described("Molecular surface", name, grid, span))
+            add_scene(scene, f"Surface: {name}", _described("Molecular surface", name, map_meaning(grid), span))
+            if patches is not None:
+                scene = new_scene()
+                _add_drawn(scene, _patches(surface, dry, grid, patches, span), "in no patch")
+                above = f"Patches of at least {patches:g} {grid.unit}, and of at most {-patches:g} {grid.unit}".strip()
+                add_scene(scene, f"Patches: {name}", _described(f"{above}, in the colours of their means", name,
+                                                                map_meaning(grid), span))
         if planes:
             scene = new_scene(focused=False)
             for plane in planes:
                 _add_plane(scene, whole, plane, span)
             labels = ", ".join(plane.label for plane in planes)
-            add_scene(scene, f"Planes: {name}", _described(f"Plane {labels}", name, grid, span))
+            add_scene(scene, f"Planes: {name}", _described(f"Plane {labels}", name, map_meaning(grid), span))
         scene = new_scene()
         value = level or ISOVALUES.get(grid.unit) or levels.setdefault(
             grid.unit, float(np.quantile(np.abs(part.values), 1 - ENCLOSED)))
@@ -133,6 +157,11 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                      "shape": list(part.lattice.shape), "spacing": part.lattice.spacing.tolist(), "minimum": low,
                      "maximum": high, "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(),
                      "level": value})
+    if faces is not None:
+        scene = specification.create_builder()  # without the structure, beside which they are
+        _add_drawn(scene, faces.drawn, "beside the face")
+        add_scene(scene, f"Faces: {faces.title}", _described(faces.text, faces.title, faces.drawn.meaning,
+                                                             ValueRange(*faces.drawn.span)))
     if not scenes:
         add_scene(new_scene(), "Structure", "")
     title = title or title_of(structure, "structure")
@@ -159,11 +188,8 @@ def _structure_and_ions(builder: Any, ions: Sequence[dict[str, Any]], focused: b
     return builder
 
 
-def _surface(structure: Structure, cavities: bool) -> Surface | None:
-    """Return the molecular surface of all but waters and ions, or None without the package that makes surfaces."""
-    dry = structure.take(~is_water(structure) & ~is_ion(structure))
-    if not len(dry):
-        return None
+def _surface(dry: Structure, cavities: bool) -> Surface | None:
+    """Return the molecular surface, or None without the package that makes surfaces."""
     try:
         return molecular_surface(dry, atoms="all", spacing=max(0.5, (len(dry) / ATOMS) ** 0.5 * 0.5),
                                  cavities=cavities)
@@ -172,10 +198,30 @@ def _surface(structure: Structure, cavities: bool) -> Surface | None:
         return None
 
 
-def _described(what: str, name: str, grid: Grid, span: ValueRange) -> str:
+def _patches(surface: Surface, structure: Structure, grid: Grid, threshold: float, span: ValueRange) -> DrawnSurface:
+    """Return the surface with its patches, each in the colour of its mean, and the names of the large ones."""
+    found, places = find_patches(surface, surface.sample(grid, reading_distance(grid)), threshold,
+                                 structure.residue_of[surface.atoms])
+    return DrawnSurface(surface, patch_values(found, places), span, map_meaning(grid),
+                        patch_labels(surface, found, MIN_NAMED))
+
+
+def _add_drawn(builder: Any, drawn: DrawnSurface, grey: str) -> None:
+    """Add a surface with its labels; tooltips say what is grey."""
+    corners = drawn.surface.triangles
+    span = ValueRange(*drawn.span)
+    _add_mesh(builder, drawn.surface.vertices, corners, drawn.values[corners].mean(1),
+              re.split(" at |, ", drawn.meaning)[0], span, grey)
+    if drawn.labels:
+        names = builder.primitives(label_color="black")
+        for text, place in drawn.labels:
+            names.label(position=place.round(3).tolist(), text=text, label_size=LABEL, label_offset=LABEL)
+
+
+def _described(what: str, name: str, meaning: str, span: ValueRange) -> str:
     """Return the description of a coloured object with the key of its colours, which Mol* draws."""
     bar = f"![](!color-palette-colors={','.join(COLOUR_STOPS)}&color-palette-width=160px&color-palette-height=1em)"
-    return f"**{_plain(name)}**: {what}\n\n{span.low:g} {bar} {span.high:g} {_plain(map_meaning(grid))}"
+    return f"**{_plain(name)}**: {what}\n\n{span.low:g} {bar} {span.high:g} {_plain(meaning)}"
 
 
 def _swatch(colour: str) -> str:
@@ -206,7 +252,7 @@ def _add_plane(builder: Any, grid: Grid, plane: Plane, span: ValueRange) -> None
 
 
 def _add_mesh(builder: Any, vertices: NDArray[np.float64], triangles: NDArray[np.int64], values: NDArray[np.float64],
-              unit: str, span: ValueRange) -> None:
+              unit: str, span: ValueRange, grey: str = "outside the map") -> None:
     """Add triangles (T, 3) in the colours of their values (T,), which tooltips state."""
     step = (span.high - span.low) / STEPS
     known = np.isfinite(values)
@@ -218,7 +264,7 @@ def _add_mesh(builder: Any, vertices: NDArray[np.float64], triangles: NDArray[np
     builder.primitives().mesh(
         vertices=np.round(vertices, 3).ravel().tolist(), indices=triangles.ravel().tolist(),
         triangle_groups=group.tolist(), group_colors=dict(zip(used.tolist(), shades, strict=True)),
-        group_tooltips={number: "outside the map" if number < 0 else f"{value:.3g} {unit}{beyond.get(number, '')}"
+        group_tooltips={number: grey if number < 0 else f"{value:.3g} {unit}{beyond.get(number, '')}"
                         for number, value in zip(used.tolist(), middle.tolist(), strict=True)})
 
 

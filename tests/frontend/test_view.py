@@ -41,6 +41,8 @@ from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import surface_depth
 from vmdpotential.plugins.web.mvs import view_scene
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script
+from vmdpotential.surfaces import molecular_surface
+from vmdpotential.surfaces.patches import find_patches
 from vmdpotential.units import BOHR
 
 HOSTILE = """</script><script>window.hacked=1</script><img src=x onerror="hacked=1"> & 'quoted' <!--"""
@@ -451,6 +453,50 @@ def test_scenes_of_several_maps_have_one_level_and_the_ions_with_their_energies(
         assert sphere["center"] == [1, 2, 3]
         assert all(word in sphere["tooltip"] for word in ("SOD 7", "+1 e", f"{ion.energy:g} kcal/mol"))
     assert scene.summary["ions"] == 1
+
+
+def test_patches_have_a_scene_with_the_colours_of_their_means_and_names(ion_box, tmp_path):
+    structure, potential = ion_box
+    path, options = tmp_path / "scene.mvsx", {"structure": structure, "maps": (potential,), "prepare": "never"}
+    registry.get("command", "view")(**options, atoms="all", patches=0.8, output=path)
+    with zipfile.ZipFile(path) as archive:
+        scenes = json.loads(archive.read("index.mvsj"))["snapshots"]
+    assert [scene["metadata"]["title"].split(":")[0] for scene in scenes] == ["Surface", "Patches", "Isosurfaces"]
+    shapes = [node["params"] for node in nodes_of(scenes[1]) if node["kind"] == "primitive"]
+    (mesh,), labels = ([item for item in shapes if ("vertices" in item) == wanted] for wanted in (True, False))
+    surface = molecular_surface(structure, atoms="all", spacing=0.5, cavities=False)
+    found, places = find_patches(surface, surface.sample(potential), 0.8, structure.residue_of[surface.atoms])
+    assert {label["text"] for label in labels} == {patch.name for patch in found if patch.area >= 30} != set()
+    of_triangle = places[surface.triangles]
+    whole = (of_triangle == of_triangle[:, :1]).all(1) & (of_triangle[:, 0] >= 0)
+    said = np.array([mesh["group_tooltips"][str(group)] for group in mesh["triangle_groups"]])
+    means = np.array([patch.mean for patch in found])[of_triangle[whole, 0]]
+    span = adapters.surface_range(potential, structure).high
+    np.testing.assert_allclose([float(text.split()[0]) for text in said[whole]], np.clip(means, -span, span),
+                               atol=span / 100)
+    assert set(said[(of_triangle < 0).all(1)]) == {"in no patch"}
+    for option, value in (("patches", 0.8), ("between", ("//A/1", "//A/2"))):
+        with pytest.raises(UsageError) as caught:
+            registry.get("command", "view")(**options, output=tmp_path / "page.html", **{option: value})
+        assert caught.value.parameter == option
+
+
+def test_faces_of_two_molecules_have_a_scene_by_themselves(tmp_path):
+    source = Path(__file__).parents[1] / "data" / "caps_amber.pdb"
+    path, between = tmp_path / "faces.mvsx", ("(ACE)", "(ALA)")
+    registry.get("command", "view")(structure=source, medium="no", between=between, output=path)
+    with zipfile.ZipFile(path) as archive:
+        (scene,) = json.loads(archive.read("index.mvsj"))["snapshots"]
+    faces = vp.complementarity(source, between=between)
+    (mesh,) = [node["params"] for node in nodes_of(scene) if node["kind"] == "primitive"]
+    drawn = faces.objects["mesh"]
+    np.testing.assert_allclose(np.reshape(mesh["vertices"], (-1, 3)), drawn.surface.vertices, atol=1e-3)
+    values = drawn.values[drawn.surface.triangles].mean(1)
+    said = np.array([mesh["group_tooltips"][str(group)].split()[0] for group in mesh["triangle_groups"]])
+    known = np.isfinite(values)
+    np.testing.assert_allclose(said[known].astype(float), np.clip(values[known], *drawn.span), atol=drawn.span[1] / 50)
+    assert set(said[~known]) == {"beside"}
+    assert f"{faces.value:.2f}" in scene["metadata"]["description"]
 
 
 def nodes_of(scene):
