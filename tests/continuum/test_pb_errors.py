@@ -176,3 +176,19 @@ def test_the_full_equation_states_the_error_of_energies_that_the_linear_one_does
         error = 0.5 * dna.known_charges @ (solution.reaction - finer.reaction) + solution.of_ions - finer.of_ions
         assert abs(error) < stated[-1]
     assert stated[1] == pytest.approx(stated[0], rel=0.2)
+
+
+def test_errors_at_some_points_are_those_at_all(monkeypatch):
+    """Both lattices are compared at a part of many points; the potentials are of all."""
+    structure = next(molecules())
+    solution = solved(structure, Lattice.around(structure.positions, 1.0, 4.0))
+    rng = np.random.default_rng(2)
+    points = structure.positions[rng.integers(0, len(structure), 3000)] + rng.normal(0, 2.5, (3000, 3))
+    everywhere = solution.at(points)
+    monkeypatch.setattr("vmdpotential.continuum.solution.COMPARED_POINTS", 600)
+    found = solution.at(points)
+    assert np.array_equal(everywhere[0], found[0])
+    assert np.array_equal(everywhere[1], found[1])
+    assert found[2] == pytest.approx(everywhere[2], rel=0.25)
+    assert found[3] == pytest.approx(everywhere[3], rel=0.25)
+    assert found[2] != everywhere[2]

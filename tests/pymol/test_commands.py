@@ -307,3 +307,16 @@ def test_the_ramp_has_images_where_a_surface_leaves_the_periodic_cell(cmd, do):
     assert "m_images" in str(ramp)
     do("potential_map pair, m, spacing=1, boundary=open, medium=vacuum")
     assert "m_images" not in cmd.get_names("objects")
+
+
+def test_maps_at_several_values_of_ph_are_a_series(cmd, do):
+    """The first one has the ramp; the net charge of the beginning of lysozyme falls with the pH, and so do the maps."""
+    cmd.load(str(PSF.parent / "1aki.pdb.gz"), "lysozyme")
+    output = do("potential_titrate lysozyme and polymer and resi 1-8, spacing=2, map_ph='3,8,12'")
+    assert "Error" not in output
+    series = ["titrate", "titrate_ph8", "titrate_ph12"]
+    assert [cmd.get_type(name) for name in series] == ["object:map"] * 3
+    assert cmd.get_type("titrate_ramp") == "object:ramp"
+    means = [np.mean(cmd.get_volume_field(name)) for name in series]
+    assert means[0] > means[1] > means[2]
+    assert "at pH 8" in output
