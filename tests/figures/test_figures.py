@@ -177,6 +177,10 @@ def test_a_bar_has_a_short_label_or_the_callers():
     grid = make(provenance=water)
     page = compose(grid, "z=15")
     assert page.figure.axes[-1].get_ylabel() == "kT/e"
+    density = make(unit="e/A^3", provenance=Provenance(quantity="charge density"))
+    assert compose(density, "z=15").figure.axes[-1].get_ylabel() == "Charge density (e/Å³)"
+    error = make(provenance=Provenance(quantity="standard error of the electrostatic potential"))
+    assert compose(error, "z=15").figure.axes[-1].get_ylabel().startswith("Standard error")
     assert place(page, 0).width > 0.7 * page.figure.bbox.width
     assert compose(grid, "z=15", label="phi, $kT/e").figure.axes[-1].get_ylabel() == r"phi, \$kT/e"
     assert compose(grid, profile="z", label="phi").axes[0].get_ylabel() == "phi"

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from vmdpotential.errors import UsageError, one_line
 from vmdpotential.figures.atoms import draw_atoms
 from vmdpotential.figures.colours import COLOUR_STOPS, check_range, colour_range
-from vmdpotential.grid.lattice import Grid
+from vmdpotential.grid.lattice import Grid, Provenance
 from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, smooth_values_on, values_on
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import POTENTIAL_UNITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,8 +68,9 @@ def quantity_label(grid: Grid, *others: Grid) -> str:
 
 
 def bar_label(grid: Grid) -> str:
-    """Return the label of a colour bar: the unit, or the quantity if it has none."""
-    return unit_label(grid) or short_label(grid)
+    """Return the label of a colour bar: the unit alone of a potential, which it names; else quantity and unit."""
+    alone = grid.unit in POTENTIAL_UNITS and grid.provenance.quantity == Provenance().quantity
+    return unit_label(grid) if alone else short_label(grid)
 
 
 def short_label(grid: Grid) -> str:
