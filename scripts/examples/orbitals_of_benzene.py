@@ -16,7 +16,7 @@ from pyscf.tools import molden
 from skimage.measure import marching_cubes
 
 import vmdpotential as vp
-from vmdpotential.figures import surfaces
+from vmdpotential.figures import page, slices, surfaces
 from vmdpotential.surfaces import Surface
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/orbitals_of_benzene")
@@ -38,7 +38,7 @@ figure, panels = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
 for panel, (name, result) in zip(panels, orbitals.items(), strict=True):
     image = vp.draw_slice(panel, result.grid, "z=1", contours=8, value_range=(-0.3, 0.3), structure=result.structure)
     panel.set_title(name.upper())
-figure.colorbar(image, ax=panels, label=f"orbital ({result.grid.unit})")
+figure.colorbar(image, ax=panels, label=slices.drawable_text(f"orbital ({slices.unit_label(result.grid)})"))
 figure.savefig(out / "slices.png", dpi=150)
 axes = density.grid.plot(plane="z=0", contours=8, value_range=(-2, 2), structure=density.structure)
 axes.figure.savefig(out / "density.png", dpi=150, bbox_inches="tight")
@@ -46,11 +46,12 @@ axes.figure.savefig(out / "density.png", dpi=150, bbox_inches="tight")
 LEVEL = 0.08  # A^-3/2
 for name, result in orbitals.items():
     grid = result.grid
-    parts = [marching_cubes(sign * grid.values, LEVEL, spacing=tuple(grid.lattice.spacing)) for sign in (1, -1)]
+    parts = [marching_cubes(sign * grid.values, LEVEL, spacing=tuple(grid.lattice.spacing), gradient_direction="ascent")
+             for sign in (1, -1)]
     vertices = np.concatenate([part[0] for part in parts]) + grid.lattice.origin
     triangles = np.concatenate([parts[0][1], parts[1][1] + len(parts[0][0])])
     signs = np.repeat([1.0, -1.0], [len(part[0]) for part in parts])
     both = Surface(vertices, triangles, np.zeros(len(vertices), np.int64), np.ones(len(vertices)), "isosurface",
                    np.zeros(len(vertices), bool))
-    drawn = surfaces.figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), f"orbital ({grid.unit})")
-    drawn.savefig(out / f"{name}.png", dpi=200)
+    drawn = surfaces.figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), slices.short_label(grid))
+    page.save(drawn, out / f"{name}.png", dpi=300, force=True)

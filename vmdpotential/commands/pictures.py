@@ -21,7 +21,8 @@ class PictureOptions:
     """Size, resolution, label and caption of a figure."""
 
     label: Annotated[str | None, Option(
-        "label of the colour bar; unless given, the unit of a potential, or quantity and unit", metavar="TEXT", heading="figure")] = None
+        "label of the colour bar; unless given, the unit of a potential, or quantity and unit", metavar="TEXT",
+        heading="figure")] = None
     width: Annotated[str, Option(
         "width of the figure: single (89 mm), double (183 mm), a journal's column, such as acs-single or "
         "elsevier-double, or a length such as 120mm or 4.5in; a number alone is in mm", metavar="WIDTH",
