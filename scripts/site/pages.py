@@ -111,7 +111,8 @@ TASKS = {
         "Orbitals, densities and potentials from files of quantum chemistry.", "orbital", "orbital",
         "orbitals_of_benzene", "plugins/orbitals", "structure: How do I map orbitals and electron densities?"),
     "Ions in pores": Task(
-        "The free energy of an ion along a path through a membrane, a pore or a molecule.", "born", "born", "ions_through_a_pore",
+        "The free energy of an ion along a path through a membrane, a pore or a molecule.", "born", "born",
+        "ions_through_a_pore",
         "plugins/pores", "structure: How does an ion get through a pore?", (
             "born channel.pdb --ion K+ --set membrane=auto --figure potassium.png",)),
     "Titration": Task(
