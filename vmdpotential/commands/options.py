@@ -206,7 +206,7 @@ class Source:
         structure, report = self.with_charges(
             shown, atoms(shown) if callable(atoms) else atoms, parameter,
             trajectory.trajectory is None or are_models(trajectory.trajectory))
-        if report.prepared:
+        if report.prepared and frames is not None:
             from vmdpotential.preparation.follow import Follower
 
             frames = with_changes(frames, (Follower(shown, structure),))

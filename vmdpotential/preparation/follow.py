@@ -72,13 +72,12 @@ def _frames(positions: Floats, anchors: Integers) -> Integers:
     if count < 3 or not len(anchors):
         return np.stack([anchors] * 3, axis=1)
     _, near = cKDTree(positions).query(positions[anchors], k=count)
-    result = np.stack([anchors, anchors, anchors], axis=1)
-    for row, (anchor, others) in enumerate(zip(anchors.tolist(), near.tolist(), strict=True)):
-        others = [other for other in others if other != anchor]
-        arm = positions[others[0]] - positions[anchor]
-        sines = [np.linalg.norm(np.cross(arm, positions[k] - positions[anchor]))
-                 / max(float(np.linalg.norm(arm) * np.linalg.norm(positions[k] - positions[anchor])), 1e-12)
-                 for k in others[1:]]
-        second = next((k for k, sine in zip(others[1:], sines, strict=True) if sine > _STRAIGHT), others[-1])
-        result[row] = anchor, others[0], second
-    return result
+    own = near == anchors[:, None]
+    others = np.take_along_axis(near, np.argsort(own, axis=1, kind="stable"), 1)  # the anchor is last, if it is there
+    arm = (positions[others[:, 0]] - positions[anchors])[:, None]
+    to = positions[others[:, 1:]] - positions[anchors][:, None]
+    sizes = np.linalg.norm(arm, axis=2) * np.linalg.norm(to, axis=2)
+    bent = np.linalg.norm(np.cross(arm, to), axis=2) / np.maximum(sizes, 1e-12) > _STRAIGHT
+    farthest = others.shape[1] - 1 - own.any(1)
+    second = np.where(bent.any(1), 1 + bent.argmax(1), farthest)
+    return np.stack([anchors, others[:, 0], others[np.arange(len(others)), second]], axis=1)
