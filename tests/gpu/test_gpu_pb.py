@@ -10,6 +10,7 @@ from helpers import charges_at, relative_rms
 from vmdpotential import potential_map, read_structure
 from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.pores.check import ATOM, check_pores, tube
 
 pytestmark = pytest.mark.gpu
 
@@ -51,3 +52,19 @@ def test_map_of_a_protein_is_that_of_the_cpu(engine, parameters):
                                      padding=8.0, engine=name, parameters=parameters)
                         for name in (engine.name, "cpu"))
     assert relative_rms(actual.values, expected.values) < 1e-5
+
+
+@pytest.mark.parametrize("salt", [0.0, 0.15])
+def test_pore_under_a_voltage_is_that_of_the_cpu(engine, salt):
+    wall = tube(4.0, 26.0, 1.5)
+    charges = np.zeros(len(wall))
+    charges[::31] = 0.2
+    channel = replace(charges_at(wall, charges), radii=np.full(len(wall), ATOM))
+    actual, expected = (potential_map(channel, method="pb", spacing=1.0, engine=name, parameters={
+        "membrane": 20.0, "voltage": 0.1, "salt": salt}) for name in (engine.name, "cpu"))
+    assert relative_rms(actual.values, expected.values) < 1e-5
+
+
+def test_closed_forms_of_ions_in_membranes_and_pores(engine):
+    for name, error, limit in check_pores(engine, 4):
+        assert error < limit, name

@@ -8,9 +8,11 @@ import pytest
 from helpers import charges_at, shell
 
 from vmdpotential import potential_map, prepare, read_structure, select, solvation_energy
+from vmdpotential.continuum.pores import find_pores
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.membranes import membrane_planes
+from vmdpotential.molecule.radii import atomic_radii
 
 LIPIDS = resources.files("openmm") / "app" / "data"
 
@@ -50,6 +52,16 @@ def test_planes_of_lipids_are_those_of_the_hydrocarbon(bilayer):
     middle = 0.5 * (planes.low + planes.high)
     assert planes.low == pytest.approx(carbons[carbons < middle].mean(), abs=0.5)
     assert planes.high == pytest.approx(carbons[carbons > middle].mean(), abs=0.5)
+
+
+def test_membrane_around_a_transporter_and_no_pore_through_it():
+    """YiiP in POPE and POPG, which opens to one side at a time."""
+    system = read_structure(resources.files("MDAnalysisTests") / "data" / "analysis" / "YiiP_lipids.gro.gz")
+    planes = membrane_planes(system)
+    assert planes.high - planes.low == pytest.approx(30.0, abs=3.0)
+    protein = select(system, "protein")
+    radii, _ = atomic_radii(system, protein, "bondi")
+    assert find_pores(system.positions[protein], radii, 1.4, planes.low, planes.high) is None
 
 
 def test_phosphates_where_no_ester_is_seen(bilayer):
