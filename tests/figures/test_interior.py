@@ -52,6 +52,8 @@ def test_a_masked_interior_has_no_values_contours_or_colour():
              for kind in slices.INTERIORS}
     plain = compose_slices([Panel(make(), Plane.parse("z=16"))])
     assert pages["masked"].ranges == plain.ranges
+    ends = {kind: page.figure.axes[-1]._colorbar.extend for kind, page in {**pages, "plain": plain}.items()}
+    assert ends["masked"] == ends["plain"] != ends["shown"]
     values = Panel(grid, Plane.parse("z=16")).values(slices.AtomsOnSlice(one_atom(), interior="masked"))
     assert np.nanmax(values) < 100
     assert 0 < np.isnan(values).sum() * np.prod(grid.lattice.spacing[:2]) < 1.5 * np.pi * RADIUS**2

@@ -303,6 +303,7 @@ def slice_image(ax: Axes, grid: Grid, plane: Plane, value_range: tuple[float, fl
                 _draw_interior(ax, s, t, depths, atoms.interior == "masked")
             if atoms.interior == "masked":
                 values = np.where(depths > 0, np.nan, values)
+                image.set_data(np.ma.masked_invalid(values))  # so that its colour bar is that of what is seen
     if contours and rows > 1 and columns > 1:
         _draw_contours(ax, s, t, _without_flats(values, value_range), contour_levels(value_range, contours), points)
     return image
