@@ -68,9 +68,9 @@ class TitrationOptions:
         "values of pH at which maps of the potential are made, of the mean charges of the titration, such as 4,7,10",
         metavar="PH,...")] = ""
     model_pka: Annotated[Mapping[str, float] | None, Option(
-        "pKa in water of model compounds, such as ASP=3.9, and of ligands, which are then sites; {charges} then has "
-        "two files of each ligand, with and without the proton", metavar="NAME=NUMBER,...", parse=parse_numbers,
-        heading="structure and charges")] = None
+        "pKa in water of model compounds, such as ASP=3.9, and of ligands, which are then sites; the files of charges "
+        "then have both states of each ligand, with and without the proton", metavar="NAME=NUMBER,...",
+        parse=parse_numbers, heading="structure and charges")] = None
     inside: Annotated[float, Option(
         "relative permittivity of the protein; 20 stands for its relaxation, which one rigid structure does not have, "
         "and 4 to 8 for less of it", low=1, high=WATER_PERMITTIVITY, front=True)] = 20.0
@@ -96,7 +96,7 @@ class TitrationOutput:
         "CSV file of the curves, the net charge and the dipole moment against the pH", viewer=False, written=True,
         suffix=".csv", heading="output")] = None
     maps: Annotated[Path | None, Option(
-        "maps to write, one for each pH of {map_ph}, which is added to the name: maps.dx gives maps-ph4.dx ...",
+        "maps to write, one for each of their values of pH, which is added to the name: maps.dx gives maps-ph4.dx ...",
         viewer=False, written=True, suffix=".dx", heading="output")] = None
     figure: Annotated[Path | None, Option(
         "figure of the curves: .png, .pdf or .svg", viewer=False, written=True, heading="main options")] = None
