@@ -71,6 +71,7 @@ def test_a_surface_turns_about_what_is_up():
         assert towards[n] == pytest.approx(direction, abs=1e-9)
     assert np.ptp([panel.extent for panel, in turns], axis=0) == pytest.approx(0)  # one size
     for panel, in turns:
+        assert not panel.title  # it would name a direction that is no longer that of the viewer
         flat = mesh.vertices @ np.stack([panel.right, panel.up], 1)
         assert (flat.min(0) >= panel.limits[0] - 1e-9).all()
         assert (flat.max(0) <= panel.limits[1] + 1e-9).all()

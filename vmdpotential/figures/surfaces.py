@@ -221,5 +221,5 @@ def turntable(surface: Surface, values: Floats, views: Sequence[str | ViewAxes],
             right = np.cos(angle) * panel.right - np.sin(angle) * np.cross(panel.right, panel.up)
             place = float(middle @ (np.cos(angle), -np.sin(angle)))
             frame = np.array([[place - reach, panel.limits[0][1]], [place + reach, panel.limits[1][1]]])
-            turned.append(replace(panel, right=right, frame=frame))
+            turned.append(replace(panel, right=right, frame=frame, title=""))  # which names the first direction
         yield turned
