@@ -150,6 +150,21 @@ def test_map_in_a_pore_is_that_of_water_and_continuous():
     assert abs(low.values[middle] - closed.values[middle]) > 0.2 * abs(low.values[middle])
 
 
+def test_pore_that_a_ligand_closes_is_there_with_and_without_it():
+    """What a ball without a charge costs the charges around it, as for an ion, whose pores are those without it."""
+    wall, place, radius = tube(3.0, 22.0, 1.6), np.array([[0.1, 0.2, 0.3]]), 2.6
+    charges, radii = np.zeros(len(wall)), np.full(len(wall), ATOM)
+    charges[::17] = np.resize([0.5, -0.5], len(charges[::17]))
+    made = replace(charges_at(np.concatenate([wall, place]), np.append(charges, 1e-6)), radii=np.append(radii, radius))
+    assert find_pores(made.positions, made.radii, 1.4, -10, 10) is None
+    first = np.arange(len(made)) < len(wall)
+    found = vp.binding_energy(made, first, ~first, spacing=1.0, parameters={"membrane": 20.0, "salt": 0.0})
+    alone = Continuum(wall, charges, radii, KT, 2.0, 78.5, 1.4, 2.0, 0.0, np.zeros((0, 2)),
+                      Membrane(-10.0, 10.0, 2.0, find_pores(wall, radii, 1.4, -10, 10)))
+    (expected,) = energies(alone, place, Ion(1e-6, radius))
+    assert found.desolvation[0] == pytest.approx(expected.interaction * coulomb_constant("kcal/mol/e") / KT, rel=0.25)
+
+
 @pytest.fixture(scope="module")
 def channel(tmp_path_factory):
     """A tube with marks of a membrane around it, and rings of dipoles, as a PQR file."""

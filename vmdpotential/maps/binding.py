@@ -268,6 +268,12 @@ class PbBinding(BindingPlan):
         charges = self.structure.known_charges[self.chosen]
         whole = continuum_of_request(self.solution, positions, charges)
         parts, number = [self.first, ~self.first], 0
+        alone_in = [continuum_of_request(replace(self.solution, radii=radii[part]), positions[part], charges[part])
+                    for part in parts]
+        # a ligand may close a pore, which is there in all states
+        slab = next((c.membrane for c in (*alone_in, whole) if c.membrane is not None and c.membrane.pores is not None),
+                    whole.membrane)
+        whole, *alone_in = (replace(c, membrane=slab) for c in (whole, *alone_in))
 
         def total(nodes: Lattice, places: Floats, sources: Floats) -> NDArray[np.float32]:
             return self._sums[number](nodes, places, sources)
@@ -283,8 +289,7 @@ class PbBinding(BindingPlan):
         errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
         for number in range(2):
             part, potential = parts[number], within[number]
-            alone = TwoLattices(continuum_of_request(replace(self.solution, radii=radii[part]), positions[part],
-                                                     charges[part]), lattice, engine, total)
+            alone = TwoLattices(alone_in[number], lattice, engine, total)
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
