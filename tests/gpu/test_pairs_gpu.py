@@ -47,11 +47,13 @@ def test_generalized_born(engine, model, count):
     places = 1.6 * nodes + rng.uniform(-0.2, 0.2, (count, 3))
     sizes, kinds, charges = np.array([1.2, 1.3, 1.55, 1.7]), rng.integers(0, 4, count), rng.normal(size=count)
     necks = np.stack([rng.uniform(2, 3, (4, 4)), rng.uniform(0, 0.05, (4, 4))])
+    # exponentials have the precision of float32 on both, 6e-8 each, and terms of charges of both signs cancel
+    tolerance = 3e-7
     for kappa in (0.0, 0.1):
         born = GeneralizedBorn(MODELS[model], charges, sizes[kinds], np.full(count, 0.8),
                                np.tile([1.0, 0.8, 4.85], (count, 1)), kinds, necks, 1.0, 78.5, kappa, "cpu")
         on_gpu = replace(born, engine=engine.name)
-        assert relative_rms(on_gpu.energies(places), born.energies(places)) < 1e-7
+        assert relative_rms(on_gpu.energies(places), born.energies(places)) < tolerance
         if count > 1:
             rows = np.arange(count // 3), np.arange(count // 3, count)
             between = []
@@ -61,7 +63,7 @@ def test_generalized_born(engine, model, count):
                 between.append([*a.integrals_between(x, b, y), a.changes_of(x, radii, a.radii),
                                 *a.energies_between(x, a.radii, b, y, b.radii)])
             for actual, expected in zip(*between, strict=True):
-                assert relative_rms(actual, expected) < 1e-7
+                assert relative_rms(actual, expected) < tolerance
 
 
 @pytest.mark.parametrize("potential", [FIELD, EWALD], ids=["field", "ewald"])
