@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import itertools
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ import MDAnalysis
 import numpy as np
 import pytest
 from helpers import shell
+from MDAnalysisTests.datafiles import DCD, PSF
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
@@ -49,6 +51,12 @@ def folder(tmp_path_factory):
         for kind in ("pdb", "prmtop"):
             shutil.copy(tools / f"alanine-dipeptide-{source}" / f"alanine-dipeptide.{kind}", folder / f"{name}.{kind}")
     (folder / "entry.pdb").write_bytes(gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()))
+    # a dipeptide in the marks of a membrane
+    marks = [f"HETATM{n:5d}  N   DUM  {n:4d}    {x:8.3f}{y:8.3f}{z:8.3f}\n" for n, (x, y, z) in enumerate(
+        itertools.product((-9, 9), (-9, 9), (-5, 5)), 900)]
+    (folder / "channel.pdb").write_text("".join(marks) + (folder / "protein.pdb").read_text())
+    shutil.copy(PSF, folder / "kinase.psf")
+    shutil.copy(DCD, folder / "kinase.dcd")
     data = Path(importlib.util.find_spec("iodata").origin).parent / "test" / "data"
     shutil.copy(data / "h2o_psi4_1.3.2_6-31G_d_cart.molden", folder / "molecule.molden")
     system = MDAnalysis.Universe(folder / "system.prmtop", tools / "alanine-dipeptide-explicit/alanine-dipeptide.crd",

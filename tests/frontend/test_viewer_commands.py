@@ -19,7 +19,8 @@ def summaries():
 
 def test_chimerax_declares_every_command_with_its_summary(summaries):
     """ChimeraX knows a command before the package is imported only by this list."""
-    declared = tomllib.loads((PLUGINS / "chimerax" / "pyproject.toml").read_text())["chimerax"]["command"]
+    declared = tomllib.loads((PLUGINS / "chimerax" / "pyproject.toml").read_text())
+    declared = declared["tool"]["chimerax"]["command"]
     assert declared.keys() == {f"potential {name}" for name in summaries}
     anchors = re.findall(r'<h2 id="(\w+)">potential',
                          (PLUGINS / "chimerax/src/docs/user/commands/potential.html").read_text())

@@ -472,8 +472,8 @@ def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Str
 
 command = Command.of(energy, examples=(
     "energy system.prmtop trajectory.xtc --between protein water -o energy.csv",
-    "energy system.prmtop trajectory.xtc --between protein water --by residue --figure residues.png",
-    "energy complex.prmtop trajectory.xtc --between 'resid 1-107' 'resid 108-214' --solvent gb --mutate 35/ALA 38/ALA",
+    "energy kinase.psf kinase.dcd --parameters charmm36.xml --between 'resid 122-159' 'resid 30-59' --solvent gb "
+    "--frames ::40 --mutate 36/ALA",
 ), python="""\
 >>> from MDAnalysisTests.datafiles import PRM_NCBOX, TRJ_NCBOX  # a prmtop, and frames in NetCDF
 >>> rows = vp.energy(PRM_NCBOX, TRJ_NCBOX, frames="0:3", between=("protein", "water")).to_dataframe()
