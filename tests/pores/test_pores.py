@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import charges_at, shell
+from MDAnalysisTests.datafiles import PDB_HOLE
 from slabs import around_ion
 
 import vmdpotential as vp
@@ -224,3 +225,27 @@ def test_refused(capsys, channel, words):
 def test_check_passes():
     for name, error, limit in check_pores(CPU, 4):
         assert error < limit, name
+
+
+@pytest.mark.slow
+def test_gramicidin_has_a_pore_for_what_is_smaller_than_a_water(tmp_path):
+    """The structure of the entry 1GRM, whose channel is along y, with hydrogens."""
+    structure = vp.prepare(PDB_HOLE).structure
+    middle = structure.positions[structure.elements != "H"].mean(0)
+    x, y, z = (structure.positions - middle).T
+    positions = np.stack([x, -z, y], 1)
+    assert find_pores(positions, structure.radii, 1.4, -11.0, 11.0) is None
+    found = find_pores(positions, structure.radii, 1.1, -11.0, 11.0)
+    assert found.count == 1
+    # the widest path is at least as wide as the best straight one, and no wider than the room in its narrowest plane
+    heights = np.arange(-11, 11.1, 0.25)
+    sides = np.stack(np.meshgrid(*[np.arange(-2, 2.01, 0.1)] * 2, indexing="ij"), -1).reshape(-1, 2)
+    points = np.concatenate([np.tile(sides, (len(heights), 1)), np.repeat(heights, len(sides))[:, None]], 1)
+    room = np.array([(np.linalg.norm(positions - point, axis=1) - structure.radii).min() for point in points])
+    room = room.reshape(len(heights), len(sides))
+    assert room.min(0).max() - 0.2 < found.radius < room.max(1).min() + 0.2
+    channel = Continuum(positions, np.zeros(len(positions)), structure.radii, KT, 2.0, 78.5, 1.1, 2.0, 0.0,
+                        np.zeros((0, 2)), Membrane(-11.0, 11.0, 2.0, found))
+    filled = replace(channel, membrane=Membrane(-11.0, 11.0, 2.0, None))
+    in_water, in_lipid = (energies(each, [[0, 0, 0]], Ion(1.0, 1.0))[0].desolvation for each in (channel, filled))
+    assert 0 < in_water < 0.8 * in_lipid
