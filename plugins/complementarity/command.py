@@ -203,7 +203,7 @@ class Complementarity(SurfaceResult):
         from .book import book_mesh
 
         mesh, values = book_mesh(self.interface)
-        return super().shown() | {"mesh": DrawnSurface(mesh, values, self.span, "kT/e")}
+        return super().shown() | {"mesh": DrawnSurface(mesh, values, self.span, "kT/e", "kT/e")}
 
     def text(self) -> Iterator[str | ReportRows]:
         """Yield the complementarity of both faces and their mean, and the residues that contribute most."""

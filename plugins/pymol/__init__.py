@@ -9,6 +9,7 @@ two ways this file only imports the installed package, or installs it when the u
 import contextlib
 import subprocess
 import sys
+import tempfile
 import time
 from importlib import import_module, invalidate_caches
 from typing import Any
@@ -57,17 +58,20 @@ USAGE
 
     line = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", _REQUIREMENT]
     print(f" vmdpotential: installing {_REQUIREMENT} into {sys.executable}; this may take some minutes")
-    try:
-        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                   text=True, creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0))
-    except OSError as error:
-        raise CmdException(f"pip cannot be started: {error.strerror}") from None
-    qt = sys.modules.get("pymol.Qt")
-    while qt is not None and qt.QtWidgets.QApplication.instance() is not None and process.poll() is None:
-        qt.QtWidgets.QApplication.processEvents()  # so that the window can be used meanwhile
-        time.sleep(0.05)
-    errors = process.communicate()[1].strip().splitlines()
-    if process.returncode:
+    with tempfile.TemporaryFile("w+", errors="replace") as written:  # a pipe would be full at some point, and block pip
+        try:
+            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=written,
+                                       creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0))
+        except OSError as error:
+            raise CmdException(f"pip cannot be started: {error.strerror}") from None
+        qt = sys.modules.get("pymol.Qt")
+        while qt is not None and qt.QtWidgets.QApplication.instance() is not None and process.poll() is None:
+            qt.QtWidgets.QApplication.processEvents()  # so that the window can be used meanwhile
+            time.sleep(0.05)
+        failed = process.wait()
+        written.seek(0)
+        errors = written.read().strip().splitlines()
+    if failed:
         raise CmdException(f"pip has not installed it: {errors[-1] if errors else 'it was ended'}")
     invalidate_caches()
     _load()

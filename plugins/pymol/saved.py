@@ -10,6 +10,7 @@ from typing import Any
 from pymol import CmdException, colorprinting
 
 from vmdpotential import registry
+from vmdpotential.errors import VmdpotentialError
 from vmdpotential.parameters import Command
 
 from .live import Live
@@ -61,7 +62,7 @@ def restore_records(data: dict[str, Any], _self: Any) -> int:
             command: Command = registry.get("command", kept["live"]["command"])
             task = Task(_self, command, kept["live"]["inputs"], _warn)
             session.live = Live(task, task.compute(lambda label, fraction: None).objects["live"])
-        except CmdException as error:
+        except (CmdException, VmdpotentialError) as error:
             _warn(f"the live map of the session is not followed: {error}")
     return 1
 

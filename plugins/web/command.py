@@ -156,7 +156,7 @@ def view(
     check_output(output, source.structure, "page", "page.html")
     from vmdpotential.io.maps import map_name, open_map
 
-    from .mvs import Faces, view_scene
+    from .mvs import Faces, SceneOptions, view_scene
 
     written.check()  # before any work
     planes = [Plane.parse(text) for text in shown.plane]
@@ -176,10 +176,10 @@ def view(
             structure = as_mapped(structure, made.grid)
             names.append(f"potential, {made.options.word}")
         except (InputError, TaskError) as error:
-            if medium is not None:
+            if medium is not None or planes or shown.patches is not None:  # which a map colours
                 raise
             warnings.append(f"no potential is shown: {error}")
-    options: dict[str, Any] = {"atoms": shown.atoms, "level": shown.level, "title": shown.title or "", "names": names,
+    options: dict[str, Any] = {"atoms": shown.atoms, "level": shown.level, "title": shown.title or "",
                                "margin": shown.margin, "points": shown.points, "cavities": shown.cavities}
     page: Document
     if written.scene:
@@ -188,9 +188,10 @@ def view(
             touching = registry.get("command", "complementarity")(structure=structure, between=shown.between,
                                                                   prepare=source.prepare)
             faces = Faces(touching.objects["mesh"], " and ".join(shown.between), FACES.format(value=touching.value))
-        page = view_scene(structure, grids, ions=ions, planes=planes, patches=shown.patches, faces=faces, **options)
+        page = view_scene(structure, grids, names, ions, SceneOptions(planes=planes, patches=shown.patches, faces=faces,
+                                                                      **options))
     else:
-        page = view_page(structure, grids, ions, viewer_script=written.viewer_script, **options)
+        page = view_page(structure, grids, ions, names=names, viewer_script=written.viewer_script, **options)
     if output is not None:
         page.save(output, written.force)
     return ViewedPage(page=page, prepared=done[0] if done else None, file=output,

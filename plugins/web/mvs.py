@@ -79,34 +79,66 @@ class Scene(Document):
     """A scene of Mol* as the content of an .mvsx file."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SceneOptions:
+    """What scenes show: options as those of `view_page`, and what only scenes have.
+
+    Parameters
+    ----------
+    planes : sequence of Plane
+        Planes across an axis, coloured by each map.
+    patches : float, optional
+        Threshold of patches of the surface, which have a scene of their own.
+    faces : Faces, optional
+        Faces of two molecules, which have a scene of their own.
+    """
+
+    atoms: str = "solute"
+    level: float | None = None
+    title: str = ""
+    margin: float = 10.0
+    points: int = 2_000_000
+    cavities: bool = False
+    planes: Sequence[Plane] = ()
+    patches: float | None = None
+    faces: Faces | None = None
+
+    def check(self, grids: Sequence[Grid]) -> None:
+        """Raise an error if planes or patches are requested and no map can colour them."""
+        if self.planes and not grids:
+            raise UsageError("plane", "there is no map to colour it", "give a map, or leave out {medium no}")
+        if self.patches is not None and not _for_surface(grids):
+            raise UsageError("patches", "there is no map of a potential to colour the surface",
+                             "give one, or compute it by {medium water}")
+
+
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str],
-               ions: Placement | Sequence[PlacedIon] | Path | None = None, *, atoms: str = "solute",
-               level: float | None = None, title: str = "", margin: float = 10.0, points: int = 2_000_000,
-               cavities: bool = False, planes: Sequence[Plane] = (), patches: float | None = None,
-               faces: Faces | None = None) -> Scene:
+               ions: Placement | Sequence[PlacedIon] | Path | None = None,
+               options: SceneOptions = SceneOptions()) -> Scene:
     """Return scenes of each map: its colours on the molecular surface and on planes, and isosurfaces of both signs.
 
-    Each has the chosen atoms and the ions, and a description with the key of the colours. Parameters are those of
-    `view_page`, and `patches`: the threshold of patches of the surface, which have a scene of their own. So have the
-    faces of two molecules.
+    Each has the chosen atoms and the ions, and a description with the key of the colours.
 
     Raises
     ------
     BackendError
-        When molviewspec is not installed.
+        When molviewspec is not installed, or for patches the package that makes surfaces.
     InputError
         For a map with values that are not numbers, or a table of ions that cannot be read.
     UsageError
-        For a selection without atoms, or a plane outside the map.
+        For a selection without atoms, a plane outside the map, or planes or patches that nothing can colour.
     """
+    options.check(grids)
     specification = extras.load_optional("molviewspec", "scenes of Mol*", "scenes")
-    shown = select(structure, atoms)
+    shown = select(structure, options.atoms)
     chosen, listed = structure.take(shown), ion_content(ions, structure)
     covered = shown & ~is_ion(structure)
     around = structure.positions[covered if covered.any() else shown]
-    coloured = [grid for grid in grids if grid.unit not in ISOVALUES]  # others are shown by isosurfaces only
     dry = chosen.take(~is_water(chosen) & ~is_ion(chosen))
-    surface = _surface(dry, cavities) if coloured and len(dry) else None
+    if options.patches is not None and not len(dry):
+        raise UsageError("patches", "the shown atoms are water and ions, without a surface",
+                         "choose others by {atoms}, or leave it out")
+    surface = _surface(dry, options) if _for_surface(grids) and len(dry) else None
     scenes: list[Any] = []
     maps: list[dict[str, Any]] = []
     levels: dict[str, float] = {}  # one for all maps of a unit, so that isosurfaces of scenes can be compared
@@ -120,7 +152,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                                            transition_duration_ms=MOVED))
 
     for number, (grid, name) in enumerate(zip(grids, names, strict=True), 1):
-        whole = shown_part(grid, name, around, margin, points)
+        whole = shown_part(grid, name, around, options.margin, options.points)
         part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
         span = adapters.surface_range(grid, chosen)
@@ -129,20 +161,21 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
             values = surface.sample(grid, reading_distance(grid))[surface.triangles].mean(1)
             _add_mesh(scene, surface.vertices, surface.triangles, values, grid.unit, span)
             add_scene(scene, f"Surface: {name}", _described("Molecular surface", name, map_meaning(grid), span))
-            if patches is not None:
+            if options.patches is not None:
                 scene = new_scene()
-                _add_drawn(scene, _patches(surface, dry, grid, patches, span), "in no patch")
-                above = f"Patches of at least {patches:g} {grid.unit}, and of at most {-patches:g} {grid.unit}".strip()
+                _add_drawn(scene, _patches(surface, dry, grid, options.patches, span), "in no patch")
+                above = (f"Patches of at least {options.patches:g} {grid.unit}, and of at most {-options.patches:g} "
+                         f"{grid.unit}").strip()
                 add_scene(scene, f"Patches: {name}", _described(f"{above}, in the colours of their means", name,
                                                                 map_meaning(grid), span))
-        if planes:
+        if options.planes:
             scene = new_scene(focused=False)
-            for plane in planes:
+            for plane in options.planes:
                 _add_plane(scene, whole, plane, span)
-            labels = ", ".join(plane.label for plane in planes)
+            labels = ", ".join(plane.label for plane in options.planes)
             add_scene(scene, f"Planes: {name}", _described(f"Plane {labels}", name, map_meaning(grid), span))
         scene = new_scene()
-        value = level or ISOVALUES.get(grid.unit) or levels.setdefault(
+        value = options.level or ISOVALUES.get(grid.unit) or levels.setdefault(
             grid.unit, float(np.quantile(np.abs(part.values), 1 - ENCLOSED)))
         low, high = float(whole.values.min()), float(whole.values.max())
         volume = scene.download(url=f"map_{number}.map").parse(format="map").volume()
@@ -157,14 +190,14 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                      "shape": list(part.lattice.shape), "spacing": part.lattice.spacing.tolist(), "minimum": low,
                      "maximum": high, "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(),
                      "level": value})
-    if faces is not None:
+    if (faces := options.faces) is not None:
         scene = specification.create_builder()  # without the structure, beside which they are
         _add_drawn(scene, faces.drawn, "beside the face")
         add_scene(scene, f"Faces: {faces.title}", _described(faces.text, faces.title, faces.drawn.meaning,
                                                              ValueRange(*faces.drawn.span)))
     if not scenes:
         add_scene(new_scene(), "Structure", "")
-    title = title or title_of(structure, "structure")
+    title = options.title or title_of(structure, "structure")
     archive = specification.MVSX(assets=assets, data=specification.States(snapshots=scenes, metadata=(
         specification.GlobalMetadata(title=": ".join(filter(None, (title, *map(map_meaning, grids[:1])))),
                                      description="\n\n".join(item.metadata.description for item in scenes)))))
@@ -188,12 +221,19 @@ def _structure_and_ions(builder: Any, ions: Sequence[dict[str, Any]], focused: b
     return builder
 
 
-def _surface(dry: Structure, cavities: bool) -> Surface | None:
-    """Return the molecular surface, or None without the package that makes surfaces."""
+def _for_surface(grids: Sequence[Grid]) -> list[Grid]:
+    """Return the maps whose values colour the surface; orbitals and electron densities have isosurfaces only."""
+    return [grid for grid in grids if grid.unit not in ISOVALUES]
+
+
+def _surface(dry: Structure, options: SceneOptions) -> Surface | None:
+    """Return the molecular surface, or None without the package that makes surfaces, unless patches need it."""
     try:
         return molecular_surface(dry, atoms="all", spacing=max(0.5, (len(dry) / ATOMS) ** 0.5 * 0.5),
-                                 cavities=cavities)
+                                 cavities=options.cavities)
     except BackendError as error:
+        if options.patches is not None:
+            raise
         log.warning("the scene has no molecular surface: %s", error.text)
         return None
 
@@ -202,7 +242,7 @@ def _patches(surface: Surface, structure: Structure, grid: Grid, threshold: floa
     """Return the surface with its patches, each in the colour of its mean, and the names of the large ones."""
     found, places = find_patches(surface, surface.sample(grid, reading_distance(grid)), threshold,
                                  structure.residue_of[surface.atoms])
-    return DrawnSurface(surface, patch_values(found, places), span, map_meaning(grid),
+    return DrawnSurface(surface, patch_values(found, places), span, grid.unit, map_meaning(grid),
                         patch_labels(surface, found, MIN_NAMED))
 
 
@@ -210,8 +250,7 @@ def _add_drawn(builder: Any, drawn: DrawnSurface, grey: str) -> None:
     """Add a surface with its labels; tooltips say what is grey."""
     corners = drawn.surface.triangles
     span = ValueRange(*drawn.span)
-    _add_mesh(builder, drawn.surface.vertices, corners, drawn.values[corners].mean(1),
-              re.split(" at |, ", drawn.meaning)[0], span, grey)
+    _add_mesh(builder, drawn.surface.vertices, corners, drawn.values[corners].mean(1), drawn.unit, span, grey)
     if drawn.labels:
         names = builder.primitives(label_color="black")
         for text, place in drawn.labels:

@@ -388,7 +388,7 @@ def test_a_mesh_has_the_colours_of_its_values_and_markers_with_names(session):
     made = Surface(places, np.array([[0, 1, 2], [0, 2, 3]]), np.zeros(4, np.int64), np.ones(4), "molecular",
                    np.zeros(4, np.int64))
     values = np.array([-2.0, 2.0, 0.0, np.nan])
-    drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
+    drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
     (model,), (line,) = show.show(session, Report([], {}, {"mesh": drawn}), "patches", None, {})
     assert_allclose(model.vertices, places)
     assert (model.vertex_colors[:, :3] == rgb_of(values, (-2.0, 2.0))).all()

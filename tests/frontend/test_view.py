@@ -39,7 +39,7 @@ from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import surface_depth
-from vmdpotential.plugins.web.mvs import view_scene
+from vmdpotential.plugins.web.mvs import SceneOptions, view_scene
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script
 from vmdpotential.surfaces import molecular_surface
 from vmdpotential.surfaces.patches import find_patches
@@ -479,6 +479,59 @@ def test_patches_have_a_scene_with_the_colours_of_their_means_and_names(ion_box,
         with pytest.raises(UsageError) as caught:
             registry.get("command", "view")(**options, output=tmp_path / "page.html", **{option: value})
         assert caught.value.parameter == option
+
+
+@pytest.mark.parametrize(("option", "value"), [("plane", ("z=1",)), ("patches", 0.8)])
+@pytest.mark.parametrize("medium", ["no", None])
+def test_a_scene_without_maps_has_no_planes_or_patches(ion_box, tmp_path, option, value, medium):
+    """Without a medium the potential would be computed, which fails for atoms without charges."""
+    path = tmp_path / "scene.mvsx"
+    with pytest.raises(UsageError if medium else InputError) as caught:
+        registry.get("command", "view")(structure=ion_box[0], medium=medium, prepare="never", output=path,
+                                        **{option: value})
+    assert medium is None or caught.value.parameter == option
+    assert not path.exists()
+
+
+def test_patches_need_a_surface_and_a_map_that_colours_it(ion_box, monkeypatch):
+    structure, potential = ion_box
+    orbital, options = dataclasses.replace(potential, unit="bohr^-3/2"), SceneOptions(atoms="all", patches=0.8)
+    water = Structure(structure.positions[:3], ["OH2", "H1", "H2"], ["TIP3"] * 3, [1] * 3, [0] * 3,
+                      elements=["O", "H", "H"])
+    for shown, grid in ((structure, orbital), (water, potential)):
+        with pytest.raises(UsageError) as caught:
+            view_scene(shown, [grid], ["a"], options=options)
+        assert caught.value.parameter == "patches"
+    mixed = view_scene(structure, [orbital, potential], ["a", "b"], options=options)
+    assert [title.split(":")[0] for title in titles_of(mixed)] == ["Isosurfaces", "Surface", "Patches", "Isosurfaces"]
+
+    def missing(*given, **named):
+        raise BackendError("a package is missing")
+
+    monkeypatch.setattr("vmdpotential.plugins.web.mvs.molecular_surface", missing)
+    with pytest.raises(BackendError):
+        view_scene(structure, [potential], ["a"], options=options)
+    assert titles_of(view_scene(structure, [potential], ["a"], options=SceneOptions(atoms="all"))) == ["Isosurfaces: a"]
+
+
+def test_tooltips_of_patches_state_the_whole_unit(ion_box):
+    """Also of a unit of a map from elsewhere, with the words by which a key separates it from the medium."""
+    structure, potential = ion_box
+    unit = "counts at 1 M, scaled"
+    scene = view_scene(structure, [dataclasses.replace(potential, unit=unit)], ["a"],
+                       options=SceneOptions(atoms="all", patches=0.8))
+    with zipfile.ZipFile(BytesIO(scene.content)) as archive:
+        patches = json.loads(archive.read("index.mvsj"))["snapshots"][1]
+    (mesh,) = [node["params"] for node in nodes_of(patches) if "group_tooltips" in node.get("params", {})]
+    said = set(mesh["group_tooltips"].values()) - {"in no patch"}
+    assert said
+    assert all(unit in text for text in said)
+
+
+def titles_of(scene):
+    """Return the titles of a file's scenes."""
+    with zipfile.ZipFile(BytesIO(scene.content)) as archive:
+        return [item["metadata"]["title"] for item in json.loads(archive.read("index.mvsj"))["snapshots"]]
 
 
 def test_faces_of_two_molecules_have_a_scene_by_themselves(tmp_path):

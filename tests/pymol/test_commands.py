@@ -245,7 +245,7 @@ def test_a_mesh_has_the_colours_of_its_values_and_names(dhfr):
     made = Surface(places, np.array([[0, 1, 2], [0, 2, 3]]), np.zeros(4, np.int64), np.ones(4), "molecular",
                    np.zeros(4, np.int64))
     values = np.array([-2.0, 2.0, 0.0, np.nan])
-    drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
+    drawn = DrawnSurface(made, values, (-2.0, 2.0), "kT/e", "kT/e", [("+1", np.array([1.0, 2.0, 3.0]))])
     for _ in range(2):
         report = Report([], {}, {"mesh": drawn, "figure": Figure()})  # a picture of it would hide the mesh
         lines = Results(dhfr, registry.get("command", "surface"), "", {}).show(report, read_selection(dhfr, "dhfr"))

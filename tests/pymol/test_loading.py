@@ -144,19 +144,29 @@ def without(package):
         f"sys.modules[{package!r}] = None\npython end\n")
 
 
+#: A window in place of Qt's, which is looked after for 20 seconds at most.
+WINDOW = """
+import types
+turns = iter(range(400))
+application = types.SimpleNamespace(instance=lambda: True, processEvents=lambda: next(turns))
+sys.modules["pymol.Qt"] = types.SimpleNamespace(QtWidgets=types.SimpleNamespace(QApplication=application))
+"""
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_one_command_installs_the_package(tmp_path, works):
-    """With a program in pip's place, which says what it was asked for."""
+    """With a program in pip's place, which says what it was asked for, and more errors than a pipe holds."""
     archive = build_zip(tmp_path / "vmdpotential_plugin.zip")
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(tmp_path)
     pip = tmp_path / "pip in between"
-    pip.write_text(f"#!/bin/sh\necho \"$@\" > '{tmp_path}/asked'\necho no network >&2\nexit {int(not works)}\n")
+    pip.write_text(f"#!/bin/sh\necho \"$@\" > '{tmp_path}/asked'\nseq 50000 >&2\n"
+                   f"echo no network >&2\nexit {int(not works)}\n")
     pip.chmod(0o700)
     output = pymol(tmp_path, (
         f"{without('vmdpotential')}"
         f"run {tmp_path / 'vmdpotential_plugin' / '__init__.py'}\n"
-        f"python\nsys.executable = {str(pip)!r}\n"
+        f"python\nsys.executable = {str(pip)!r}\n{WINDOW}"
         f"if {works}: del sys.modules['vmdpotential']\npython end\n"
         f"potential_install\nhelp potential_map\n{SHOW}"))
     asked = (tmp_path / "asked").read_text().strip()

@@ -5,6 +5,8 @@ import pymol2
 import pytest
 from numpy.testing import assert_allclose
 
+from vmdpotential import registry
+from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.plugins.pymol import commands
 from vmdpotential.plugins.pymol.grids import read_grid
 from vmdpotential.plugins.pymol.session import Session
@@ -85,6 +87,22 @@ def test_a_live_map_continues(ions, do, reopened):
     distances = np.linalg.norm((low + nodes)[:, None] - other.get_coords("ions", 1), axis=2)
     exact = coulomb_constant("kT/e") * (np.array([1, -1]) / distances.clip(0.01)).sum(1)
     assert_allclose(values[tuple(nodes.T)], exact, atol=3e-3 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("failure", [UsageError("command", "is unknown"), BackendError("the command cannot be loaded")])
+def test_a_session_opens_though_its_live_map_has_no_command(ions, do, reopened, monkeypatch, capfd, failure):
+    do("potential_live ions, padding=6, medium=explicit")
+
+    def refuse(*words):
+        raise failure
+
+    monkeypatch.setattr(registry, "get", refuse)
+    other = reopened()
+    out, error = capfd.readouterr()
+    assert str(failure) in out + error
+    assert "Traceback" not in out + error
+    assert Session.of(other).live is None
+    assert other.count_atoms("ions") == 2
 
 
 def test_a_file_without_these_data_ends_the_live_map(ions, do, reopened):

@@ -17,7 +17,7 @@ from vmdpotential.frontend import adapters, cli
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.elements import van_der_waals_radii
 from vmdpotential.plugins.web import view_page
-from vmdpotential.plugins.web.mvs import ION, view_scene
+from vmdpotential.plugins.web.mvs import ION, SceneOptions, view_scene
 
 #: Largest difference of the value that a colour stands for, as a fraction of the range of the colours.
 TOLERANCE = 0.01
@@ -25,7 +25,8 @@ TOLERANCE = 0.01
 
 def test_mol_star_shows_surface_key_plane_and_ions(browser, small, tmp_path):
     path = tmp_path / "scene.mvsx"
-    view_scene(small.structure, [small.grid], ["potential"], small.ions, planes=[Plane.parse("z=1")]).save(path)
+    options = SceneOptions(planes=[Plane.parse("z=1")])
+    view_scene(small.structure, [small.grid], ["potential"], small.ions, options).save(path)
     molstar.open_scene(browser, path, tmp_path)
     assert browser.run("viewer.plugin.managers.snapshot.state.entries.size") == 3
     places, kinds = np.array([ion.position for ion in small.ions]), {sign_colour(ion.charge) for ion in small.ions}

@@ -416,10 +416,10 @@ class OnSurface(SurfaceResult):
 
     def _for_viewers(self) -> DrawnSurface:
         """Return the surface for viewers: with patches, each in one colour, that of its mean, and with its name."""
-        meaning = map_meaning(self.grid)
+        unit, meaning = self.grid.unit, map_meaning(self.grid)
         if self.threshold is None:
-            return DrawnSurface(self.drawn, self.values[self.seen], self.span, meaning)
-        return DrawnSurface(self.drawn, patch_values(self.areas, self.places)[self.seen], self.span, meaning,
+            return DrawnSurface(self.drawn, self.values[self.seen], self.span, unit, meaning)
+        return DrawnSurface(self.drawn, patch_values(self.areas, self.places)[self.seen], self.span, unit, meaning,
                             patch_labels(self.drawn, self.areas, MIN_NAMED))
 
     def text(self) -> Iterator[str]:

@@ -26,8 +26,10 @@ class DrawnSurface:
         Values at the vertices; NaN where the surface is grey.
     span : (low, high)
         Range of the colours.
+    unit : str
+        Unit of the values.
     meaning : str
-        Unit of the values and medium.
+        Unit and medium, for a key of the colours.
     labels : sequence of (str, (3,) float64)
         Texts and their places, A.
     """
@@ -35,6 +37,7 @@ class DrawnSurface:
     surface: Surface
     values: NDArray[np.float64]
     span: Sequence[float]
+    unit: str
     meaning: str
     labels: Sequence[tuple[str, NDArray[np.float64]]] = ()
 

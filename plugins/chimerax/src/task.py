@@ -141,7 +141,7 @@ def continue_live(session: Any, command: str, inputs: Mapping[str, Any], map: An
         task.follow(report, map)
         session.logger.info(f"{task.name}: the map of the session follows what is shown; "
                             "end it with: potential live off")
-    except (UserError, AnnotationError, UsageError, KeyboardInterrupt) as error:
+    except (UserError, AnnotationError, VmdpotentialError, KeyboardInterrupt) as error:
         session.logger.warning(f"{PREFIX}{command}: the map of the session is not followed: "
                                f"{error or messages.STOPPED}")
 
