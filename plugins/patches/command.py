@@ -98,7 +98,7 @@ def patches(
     output.check()
     if options.others and (trajectory.trajectory is not None or source.topology is not None):
         raise UsageError("others", "other structures are compared with one structure, without topology or trajectory",
-                         "leave out {others}, or compare the tables of both")
+                         "leave out {others}, or compute each by itself and compare the tables")
     if not options.others:  # blocks are of one structure
         execution = execution.with_block_folder(output.output)
 

@@ -59,9 +59,9 @@ class BornOptions:
     radius: Annotated[float | None, Option(
         "radius of the ion instead of its Born radius", unit="A", low=0.2, high=10.0, heading="medium")] = None
     along: Annotated[str, Option(
-        "axis of a straight path, through the middle of the pores if there are some, else of the atoms",
+        "axis of a straight path, through the middle of the pore if there is one, else of the atoms",
         choices=("x", "y", "z"), front=True)] = "z"
-    positions: Annotated[int, Option("number of points of a straight path", low=2, high=MOST)] = 50
+    positions: Annotated[int, Option("number of points of a straight path", low=2, high=MOST, heading="sites")] = 50
     points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
         "file of points instead of a straight path, with a line x,y,z (A) for each", metavar="FILE",
         heading="sites")] = None
@@ -140,6 +140,7 @@ def born(
         medium=describe_solution(medium.parameters, medium.dielectric),
         energies=kcal * np.array(energies), kt=1 / kcal, clearance=apart.min(1, initial=np.inf),
         pores=molecule.membrane.pores if molecule.membrane is not None else None,
+        searched=bool(medium.parameters["pores"]),
         membrane=None if molecule.membrane is None else (molecule.membrane.low, molecule.membrane.high),
         structure=structure, engine=backend.name, seconds=clock.seconds, files=output.paths, draws=output.draws)
     output.write(result, f"{options.ion} in {structure.where}")
@@ -161,6 +162,9 @@ def _path(molecule: Continuum, options: BornOptions) -> Floats:
                                             molecule.positions[:, axis].max() + BEYOND_ATOMS))
     if membrane is not None and membrane.pores is not None:
         region = membrane.pores
+        if region.count > 1:
+            raise UsageError("points", f"the membrane has {region.count} pores, through which no straight path is the "
+                             "only one", "give the {points} of a path")
         middle = region.lattice.points(np.argwhere(region.water)).mean(0)
     if membrane is not None and axis == 2:
         low, high = membrane.low - BEYOND_MEMBRANE, membrane.high + BEYOND_MEMBRANE
@@ -184,6 +188,8 @@ class BornProfile(Result):
     #: Distance of each point to the nearest atom's surface, A, negative inside.
     clearance: Floats
     pores: PoreRegion | None
+    #: Whether pores were searched for.
+    searched: bool
     membrane: tuple[float, float] | None
     structure: Structure
     engine: str
@@ -231,7 +237,7 @@ class BornProfile(Result):
         """Yield the pore, the highest and lowest energies, and the table."""
         yield str(self.charges)
         yield f"{self.options.ion}: {self.ion.charge:+g} e in {self.ion.radius:g} A, in {self.medium}"
-        if self.membrane is not None:
+        if self.membrane is not None and self.searched:
             yield describe_pores(self.pores)
         for word, n in (("highest", int(self.energies[:, 0].argmax())), ("lowest", int(self.energies[:, 0].argmin()))):
             total, error, desolvation, interaction = self.energies[n]
@@ -239,8 +245,8 @@ class BornProfile(Result):
             yield (f"{word} energy {total:.2f} +- {error:.2f} kcal/mol ({total * self.kt:.1f} kT) at {x:.1f}, {y:.1f}, "
                    f"{z:.1f} A: desolvation {desolvation:.2f}, interaction {interaction:.2f}")
         if (self.clearance < 0).any():
-            yield (f"{int((self.clearance < 0).sum())} of {len(self.path)} points are in atoms, which a rigid "
-                   "structure does not let pass")
+            yield (f"{int((self.clearance < 0).sum())} of {len(self.path)} points are inside atoms, where a rigid "
+                   "structure lets no ion pass")
         yield f"{len(self.path)} points in {self.seconds:.2f} s on the {self.engine} engine"
 
     def plot(self, ax: Axes) -> Axes:

@@ -66,7 +66,7 @@ class TitrationOptions:
         "pH of the curves: one value, or begin:end:step", metavar="PH|B:E:S", front=True)] = "0:14:0.5"
     map_ph: Annotated[str, Option(
         "values of pH at which maps of the potential are made, of the mean charges of the titration, such as 4,7,10",
-        metavar="PH,...")] = ""
+        metavar="PH,...", heading="output")] = ""
     model_pka: Annotated[Mapping[str, float] | None, Option(
         "pKa in water of model compounds, such as ASP=3.9, and of ligands, which are then sites; the files of charges "
         "then have both states of each ligand, with and without the proton", metavar="NAME=NUMBER,...",

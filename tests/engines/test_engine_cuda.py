@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from cuda_kernels import INTERACTIONS, traced_on_the_host, work
 
-from vmdpotential import engines, registry, sums
+from vmdpotential import registry, sums
+from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import radial
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.frontend import cli
@@ -83,22 +84,15 @@ def test_the_software_root_is_good_to_a_millionth():
 @pytest.mark.slow
 def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsys):
     from vmdpotential.maps import checks
+    from vmdpotential.plugins.probes import energies
     from vmdpotential.plugins.probes.check import check_probes
 
-    cpu = engines.get_engine("cpu")
 
-    class Wrong:
-        """Its periodic sums of pairs are a thousandth too large."""
-
-        name = "cpu"
-
-        def __getattr__(self, name):
-            return getattr(cpu, name)
-
-        def prepare(self, work):
-            prepared = prepare_sum(cpu, work)
-            factor = np.float32(1.001 if work.cell is not None and work.smooth is None else 1)
-            return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps * factor))
+    def wrong(engine, work):
+        """Periodic sums of pairs that are a thousandth too large."""
+        prepared = prepare_sum(engine, work)
+        factor = np.float32(1.001 if work.cell is not None and work.smooth is None else 1)
+        return SimpleNamespace(run=lambda *atoms: HostResult(prepared.run(*atoms).maps * factor))
 
     monkeypatch.setattr(checks, "EDGE", 24.0)
     report = registry.get("command", "verify")(engine="cpu", points=40)
@@ -110,8 +104,8 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
         for boundary in registry.get("method", name).boundaries:
             results = [row for row in rows if row.startswith(f"{name}, {boundary}, single precision")]
             assert len(results) == 2  # potential and field
-    monkeypatch.setattr(engines, "get_engine", lambda name: Wrong())
-    monkeypatch.setattr(sums, "get_engine", lambda name: Wrong())
+    for module in (sums, energies):
+        monkeypatch.setattr(module, "prepare_sum", wrong)
     assert cli.main(["verify", "--engine", "cpu", "--points", "40", "--method", "cutoff", "--verbose"]) == 3
     said = capsys.readouterr()
     checked = {line.split()[2].rstrip(",") for line in said.out.splitlines() if line.startswith(("PASS", "FAIL"))}
@@ -121,5 +115,5 @@ def test_verify_passes_on_the_cpu_and_fails_on_a_wrong_engine(monkeypatch, capsy
                       "cutoff, periodic, single precision, field of shifted_coulomb"]
     assert len(re.findall("^FAIL", said.out, re.MULTILINE)) == 2
     # a Lennard-Jones map is a periodic sum of pairs, too
-    _, error, limit = check_probes(Wrong(), 1)[0]
+    _, error, limit = check_probes(get_engine("cpu"), 1)[0]
     assert error > limit

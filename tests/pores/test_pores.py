@@ -13,8 +13,9 @@ from slabs import around_ion
 import vmdpotential as vp
 from vmdpotential import potential_map
 from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.pores import find_pores
+from vmdpotential.continuum.pores import WIDEST, describe_pores, find_pores
 from vmdpotential.engines import get_engine
+from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import write_structure
 from vmdpotential.plugins.pores.check import ATOM, check_pores, images_in_slab, in_membrane, potential_in_pore, tube
@@ -27,6 +28,33 @@ KT = coulomb_constant("kT/e")
 
 def energies(continuum, points, ion, spacing=1.0):
     return list(ion_energies(continuum, np.array(points, float), ion, spacing, CPU))
+
+
+@pytest.mark.parametrize("thickness", [30.0, 30.2, 30.35, 31.1])
+def test_a_pore_is_open_at_its_ends_wherever_nodes_are(thickness):
+    wall, half = tube(3.5, 38.0), thickness / 2
+    found = find_pores(wall, np.full(len(wall), ATOM), 1.4, -half, half)
+    heights = np.linspace(-half + 1e-6, half - 1e-6, 201)
+    assert found.at(np.stack([0 * heights, 0 * heights, heights], 1)).all()
+    lattice = Lattice((-1, -1, -20), 0.5, (5, 5, 81))
+    z = lattice.points()[:, 2]
+    assert (found.at_nodes(lattice).ravel() == (abs(z) < half + 0.5))[abs(abs(z) - half - 0.5) > 1e-6].all()
+
+
+def test_a_wide_pore_is_reported_as_at_least_what_is_measured():
+    wall = tube(15.0, 34.0)
+    found = find_pores(wall, np.full(len(wall), ATOM), 1.4, -15.0, 15.0)
+    assert found.radius == WIDEST
+    assert f"at least {WIDEST:g} A" in describe_pores(found)
+
+
+def test_a_path_through_several_pores_is_to_be_given(tmp_path):
+    wall = tube(3.0, 34.0)
+    positions = np.concatenate([wall - np.array([9, 0, 0]), wall + np.array([9, 0, 0])])
+    structure = replace(charges_at(positions, np.zeros(len(positions))), radii=np.full(len(positions), ATOM))
+    with pytest.raises(UsageError) as caught:
+        vp.born(structure, atoms="all", parameters={"membrane": 30}, positions=2, spacing=2.0)
+    assert caught.value.parameter == "points"
 
 
 @pytest.mark.parametrize("radius", [2.0, 3.0, 5.0, 8.0])

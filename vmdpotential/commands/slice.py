@@ -215,7 +215,7 @@ def slice_(
         with files.writing_files([path, *texts], output.force) as places:
             put_movie((page_of(n).figure for n in range(len(grids))), places[0], name, resolution, style.rate, caption)
             for place in places[1:]:
-                place.write_text(caption + "\n", encoding="utf-8")
+                place.write_text(caption + "\n", encoding="utf-8", errors="replace")
     elif path is not None:
         figures.save(page.figure, path, resolution, output.force, quantity_label(grids[0]), name, caption,
                      style.caption)

@@ -22,14 +22,14 @@ Mask = NDArray[np.bool_]
 #: Spacing of the nodes, A, and their largest number, beyond which the spacing grows.
 SPACING, MOST_NODES = 0.4, 4_000_000
 
-#: Radius of the lipids' chains, A: a chain occupies 20 A^2 of a membrane (J. F. Nagle, S. Tristram-Nagle, Biochim.
-#: Biophys. Acta 1469 (2000) 159, at least that).
+#: Radius of the lipids' chains, A: a chain occupies at least 20 A^2 of a membrane (J. F. Nagle, S. Tristram-Nagle,
+#: Biochim. Biophys. Acta 1469 (2000) 159).
 CHAIN = 2.5
 
 #: How far the lattice reaches beyond the molecule, A.
 BEYOND = 7.0
 
-#: Largest radius, A, that is told of a pore.
+#: Largest radius of a pore, A, that is measured; wider ones are reported as at least this.
 WIDEST = 12.0
 
 
@@ -47,7 +47,8 @@ class PoreRegion:
     volume : float, A^3
         Of what waters fill of all pores.
     radius : float, A
-        The narrowest radius of the widest path through a pore: that of the largest ball that goes through.
+        The narrowest radius of the widest path through a pore: that of the largest ball that goes through, at most
+        :data:`WIDEST`.
     count : int
     """
 
@@ -146,6 +147,8 @@ def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high:
     filled = (ndimage.distance_transform_edt(~pore, spacing) <= probe) & (around >= 0)
     wet = np.zeros(lattice.shape, np.bool_)
     wet[:, :, levels] = water & ~lipid
+    # the nearest node to a face can be beyond it
+    wet[:, :, first - 1], wet[:, :, last + 1] = wet[:, :, first], wet[:, :, last]
     room, nodes = np.full(pore.shape, -1.0), np.argwhere(pore)
     room[pore] = _distances(lattice.points(nodes + np.array([0, 0, first])), positions[solid], radii[solid])
     return PoreRegion(lattice, wet, low, high, float(filled.sum()) * spacing**3,
@@ -177,6 +180,9 @@ def _narrowest(room: Floats, probe: float, below: Mask, above: Mask) -> float:
     from scipy import ndimage
 
     low, high = probe, WIDEST
+    parts, _ = ndimage.label(room >= WIDEST)
+    if (np.intersect1d(parts[:, :, 0][below], parts[:, :, -1][above]) > 0).any():
+        return WIDEST
     while high - low > 0.02:
         radius = 0.5 * (low + high)
         parts, _ = ndimage.label(room >= radius)
@@ -190,5 +196,6 @@ def describe_pores(pores: PoreRegion | None) -> str:
     if pores is None:
         return "no pore connects both sides of the membrane"
     word = "pore connects" if pores.count == 1 else "pores connect"
+    radius = f"{pores.radius:.2f} A" if pores.radius < WIDEST else f"at least {WIDEST:g} A"
     return (f"{pores.count} {word} both sides of the membrane: {pores.volume:.0f} A^3 of water, narrowest radius "
-            f"{pores.radius:.2f} A")
+            f"{radius}")

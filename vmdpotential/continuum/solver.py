@@ -168,7 +168,7 @@ def describe_solution(values: Mapping[str, float], dielectric: float) -> str:
     if values.get("membrane", 0.0):
         salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
                      f"{values.get('membrane_centre', 0.0):g} A"
-                     + (f" and {values['voltage']:g} V below" if values.get("voltage", 0.0) else ""))
+                     + (f", the solution below at {values['voltage']:g} V" if values.get("voltage", 0.0) else ""))
     salts += [f"{molar:.3g} M {name}" for name, molar in ion_concentrations(values).items() if molar > 0]
     smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
     return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",

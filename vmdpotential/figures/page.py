@@ -409,7 +409,7 @@ def save(figure: Figure, path: Path, dpi: int = 600, force: bool = False, title:
     with output.writing_files([path, *texts], force) as places:
         places[0].write_bytes(content)
         for place in places[1:]:
-            place.write_text(caption + "\n", encoding="utf-8")
+            place.write_text(caption + "\n", encoding="utf-8", errors="replace")
 
 
 def render_figure(figure: Figure, path: Path, dpi: int = 600, title: str = "", name: Path | None = None,
@@ -423,7 +423,8 @@ def render_figure(figure: Figure, path: Path, dpi: int = 600, title: str = "", n
     suffix = name.suffix.lower()
     metadata: dict[str, Any] = {"Title": title, "Software" if suffix == ".png" else "Creator": program}
     if caption:
-        metadata["Subject" if suffix == ".pdf" else "Description"] = caption
+        # names of files can have bytes that are no text
+        metadata["Subject" if suffix == ".pdf" else "Description"] = caption.encode(errors="replace").decode()
     if suffix != ".png":
         metadata["CreationDate" if suffix == ".pdf" else "Date"] = None
     # the default level takes half a second at 600 dpi, and makes files only 7 % smaller

@@ -7,7 +7,7 @@
 struct Descreened {
     const double *table_i, *table_j;  // (columns, size): x, y, z, offset and scaled radius, A; for necks also radius and kind
     index_t size_i, size_j;           // multiples of 128; places without an atom are far away, and their radii are 0
-    bool alone;                       // always
+    bool alone;                       // true: atoms j are the atoms i
     index_t split;                    // places of the first of two parts, between which pairs count; or 0 for all pairs
     double soft2;                     // the smallest squared distance, A^2
     double apart2;                    // squared distance from which no atoms overlap, and a scaled radius is at most a third of it
