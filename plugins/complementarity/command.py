@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from vmdpotential.commands.options import Source
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import parse_range
 from vmdpotential.commands.surface import SurfaceOutput, SurfaceResult
+from vmdpotential.continuum.solver import describe_solution
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.captions import minus_signs
 from vmdpotential.figures.colours import ValueRange, check_range, robust_range
+from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import Engine, MethodOptions
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Mask, is_water, select
@@ -53,6 +56,18 @@ class FaceOptions:
         heading="surface")] = 0.4
 
 
+@dataclass(frozen=True, kw_only=True)
+class FaceOutput(SurfaceOutput):
+    """Files of two faces."""
+
+    output: Annotated[tuple[Path, ...], Option(
+        "files to write: .csv for the table, .glb or .ply for the mesh of both faces, turned apart and coloured by "
+        "their own and the partner's potential", short="o", viewer=False, written=True, suffix=".csv")] = ()
+    figure: Annotated[Path | None, Option(
+        "figure to write, of both faces, turned apart and coloured by their own and the partner's potential: .png, "
+        ".pdf or .svg", written=True, heading="main options")] = None
+
+
 def complementarity(
     source: Source,
     between: Annotated[tuple[str, ...], Option(
@@ -67,7 +82,7 @@ def complementarity(
         parse=parse_range, metavar="LO,HI", front=True, aliases=("color_range",))] = None,
     engine: Engine = "auto",
     picture: PictureOptions = PictureOptions(),
-    output: SurfaceOutput = SurfaceOutput(),
+    output: FaceOutput = FaceOutput(),
 ) -> Complementarity:
     """Compute the electrostatic complementarity of two molecules that touch.
 
@@ -102,6 +117,8 @@ def complementarity(
         raise UsageError("between", f"two selections are needed, and there are {len(between)}",
                          "such as {between //A} //B")
     size = picture.size_for(output.figure)
+    extra: dict[str, Any] = {**(solution.parameters or {}), "dielectric": solution.dielectric}
+    medium = Medium.continuum(temperature=solution.temperature, **extra)
     paths = output.checked_files(picture)
     structure, charges = source.charged(between, "between")
     first, second = (without_water(structure, select(structure, text, "between")) for text in between)
@@ -109,8 +126,10 @@ def complementarity(
         interface = find_interface(structure, first, second, solution, spacing=shape.spacing, probe=shape.probe,
                                    mesh_spacing=shape.mesh_spacing, engine=engine)
     span = range or robust_range([value for face in interface.faces for value in (face.own, face.partner)])
-    result = Complementarity(charges=charges, names=tuple(map(str, between)), shape=shape, interface=interface,
-                             by=by, span=span, size=size, label=_UNIT if picture.label is None else picture.label,
+    result = Complementarity(charges=charges, names=tuple(map(str, between)), shape=shape, interface=interface, by=by,
+                             medium=f"{describe_solution(medium.parameters, medium.dielectric)}, "
+                                    f"{medium.temperature:g} K",
+                             span=span, size=size, label=_UNIT if picture.label is None else picture.label,
                              seconds=clock.seconds, files=paths, draws=not paths)
     output.write_files(result, picture, f"complementarity of {' and '.join(result.names)}",
                        lambda: book_mesh(interface))
@@ -135,6 +154,7 @@ class Complementarity(SurfaceResult):
     shape: FaceOptions
     interface: Interface
     by: str
+    medium: str
     size: tuple[float, float | None]
     label: str
     seconds: float
@@ -151,8 +171,8 @@ class Complementarity(SurfaceResult):
         return minus_signs(
             f"Faces of {first} (left) and {second} (right) that touch each other, turned apart like the pages of a "
             "book, coloured by the electrostatic potential of their own charges (above) and by that of the partner's "
-            f"charges (below), in water and salt. Colours: {self.span[0]:g} to {self.span[1]:g} {_UNIT}; the rest of "
-            "the surfaces is grey.")
+            f"charges (below). Medium: {self.medium}. Colours: {self.span[0]:g} to {self.span[1]:g} {_UNIT}; the rest "
+            "of the surfaces is grey.")
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
-from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
+from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields, result_is_used
 from vmdpotential.parameters.option import parse_numbers
 from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.preparation.follow import Follower
@@ -130,6 +130,8 @@ class TitrationOutput:
             check_figure_format(self.figure)
         if self.maps is not None and not ph:
             raise UsageError("map_ph", "the values of pH of the maps are needed", "give {map_ph 4,7,10}")
+        if ph and self.maps is None and not result_is_used():
+            raise UsageError("maps", "a file is needed for the maps", "such as {maps maps.dx}")
         if trajectory and ph:
             raise UsageError("map_ph", "maps at a pH are those of one structure, and there are frames",
                              "leave out {map_ph} or the trajectory")

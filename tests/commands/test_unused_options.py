@@ -67,6 +67,10 @@ def test_map_on_the_grid_of_another(salt, like, caplog):
 def test_other_commands(salt, like, caplog, tmp_path):
     grid = vp.read_map(like)
     assert notices(caplog, "slice", maps=[grid], slab=2.0)[0].startswith("slab has no effect")
+    (text,) = notices(caplog, "slice", maps=[grid], rate=5.0, output=tmp_path / "still.png", dpi=50)
+    assert text.startswith("rate has no effect")
+    (text,) = notices(caplog, "surface", structure=salt, map=grid, atoms="all", mesh_spacing=1.0, rate=5.0)
+    assert text.startswith("rate has no effect")
     vp.write_map(replace(grid, lattice=grid.lattice), tmp_path / "map.npz")
     (text,) = notices(caplog, "profile", structure=tmp_path / "map.npz", smear=1.0, output=tmp_path / "profile.csv")
     assert text.startswith("smear has no effect")

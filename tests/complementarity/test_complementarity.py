@@ -184,9 +184,18 @@ def test_selections_that_are_no_two_molecules_are_refused(between):
     assert caught.value.parameter == "between"
 
 
-def complementarity_of(between):
+def complementarity_of(between, **options):
     made = carbons([[0, 0, 0], [0, 0, 4.0]], [1.0, -1.0])
-    return vp.complementarity(replace(made, chain_ids=["A", "B"], residue_ids=[1, 2]), between=between, spacing=1.0)
+    return vp.complementarity(replace(made, chain_ids=["A", "B"], residue_ids=[1, 2]), between=between, spacing=1.0,
+                              **options)
+
+
+def test_the_caption_has_the_solution_that_was_solved():
+    between = ["//A", "//B"]
+    caption = complementarity_of(between, set={"salt": 0.0, "inside": 4.0}, dielectric=40.0).caption
+    for words in ("no salt", "dielectric 40", "4 inside"):
+        assert words in caption
+    assert "0.2 M" in complementarity_of(between, set={"salt": 0.2}).caption
 
 
 def test_waters_are_left_out(caplog):

@@ -36,11 +36,6 @@ def test_pictures_have_the_size_in_pixels_that_is_asked_for(tmp_path, width, hei
         assert image.size == pytest.approx((100 * inches[0], 100 * inches[1]), abs=1)
 
 
-def heights_used(axes, figure):
-    boxes = [ax.get_position() for ax in axes]
-    return max(box.y1 for box in boxes) - min(box.y0 for box in boxes), boxes
-
-
 @pytest.mark.parametrize("height", [60.0, 120.0, 200.0])
 def test_panels_fill_the_page_on_one_scale(height):
     panels = [figures.Panel(make(shape=(33, 33, 33)), Plane.parse(text)) for text in ("z=15", "x=5", "y=9")]
@@ -62,7 +57,8 @@ def test_pictures_of_a_surface_fill_a_high_page():
     one = surfaces.figure(mesh, mesh.vertices[:, 0], ["x", "y"], (-1, 1), "kT/e", 89, (), 150)
     assert one.get_size_inches() * 25.4 == pytest.approx((89, 150))
     first, second = (ax.get_position() for ax in one.axes[:2])
-    assert (first.y0 >= second.y1) == (first.x0 == pytest.approx(second.x0, abs=0.3))
+    assert first.y0 >= second.y1
+    assert first.width > 0.95  # which limits the scale of both, and so the height
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])

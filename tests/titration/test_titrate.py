@@ -9,6 +9,7 @@ import pytest
 import vmdpotential as vp
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
+from vmdpotential.frontend import cli
 from vmdpotential.plugins.titration.command import ph_values
 from vmdpotential.plugins.titration.energies import SiteEnergies, Solvent, changes_of
 from vmdpotential.plugins.titration.sites import titrated_structure
@@ -117,6 +118,11 @@ def test_prepare_uses_computed_values(lysozyme):
         if label[:3] in states and len(label.split()) == 2:
             assert rows[label].state == states[label[:3]][int(value < 3.0)]
             assert rows[label].pka == pytest.approx(value)
+
+
+def test_maps_without_a_file_are_refused_before_the_work(capsys):
+    assert cli.main(["titrate", str(ENTRY), "--map-ph", "4,7"]) == 2
+    assert "--maps" in capsys.readouterr().err
 
 
 def test_structures_without_sites_and_wrong_values_are_refused():

@@ -13,7 +13,7 @@ from vmdpotential.parameters import Option
 
 #: Frames of a movie in a second.
 FrameRate = Annotated[float, Option(
-    "frames of a movie in a second", above=0, high=60, metavar="FRAMES", heading="figure")]
+    "frames of a movie in a second", low=0.1, high=50, metavar="FRAMES", heading="figure")]
 
 
 @dataclass(frozen=True, kw_only=True)

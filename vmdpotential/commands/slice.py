@@ -183,13 +183,15 @@ def slice_(
         else:
             figures.check_figure_format(name)
         files.check([path, *([] if style.caption is None else [style.caption])], output.force)
+    moving = path is not None and is_movie(name)
+    if not moving:
+        warn_unused(("rate",), "no movie is written, whose suffix is .gif or .mp4")
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     if atoms.structure is None:
         warn_unused(("slab", "waters"), "no atoms are drawn without a {structure}")
     structure = atoms.read()
     drawn = None if structure is None else AtomsOnSlice(structure, atoms.slab, atoms.waters, atoms.interior)
-    moving = path is not None and is_movie(name)
     shown = [[figures.Panel(grid, entry, title if len(grids) > 1 else "") for entry in planes.of(grids[0].lattice)]
              for grid, title in zip(grids, names, strict=True)]
     # in a movie, a page for each map, on one scale; otherwise one page, with the maps of a plane next to each other

@@ -97,13 +97,13 @@ class ViewOptions(PictureOptions):
     view: Annotated[tuple[str, ...], Option(
         "directions from which the figure shows the surface, each in a panel: x, -x, y, -y, z, -z, three numbers such "
         "as 1,1,0, or a principal axis: long, middle or short, which shows the widest side; unless given, z and -z, or "
-        "that of {facing}",
+        "that of facing",
         parse=directions.parse_view, words=directions.WORDS, metavar="DIRECTION", heading="figure")] = ()
     facing: Annotated[Selection | None, Option(
         "one more panel, in which the surface of these atoms, such as //A/35, is turned to the viewer",
         metavar="SEL", selection=True, heading="figure")] = None
     up: Annotated[str | None, Option(
-        "direction that is up in the figure, given as for {view}; unless given, z, or y where z points to the viewer",
+        "direction that is up in the figure, given as for view; unless given, z, or y where z points to the viewer",
         parse=directions.parse_view, words=directions.WORDS, metavar="DIRECTION", heading="figure")] = None
 
     def of(self, mesh: Surface, structure: Structure) -> list[ViewAxes]:
@@ -207,6 +207,12 @@ class MovingOutput(SurfaceOutput):
             check_movie(path, path)
         else:
             super().check_figure(path)
+
+    def checked_files(self, picture: PictureOptions) -> list[Path]:
+        """Return the files to write, after a check of their formats and of what exists."""
+        if self.figure is None or not is_movie(self.figure):
+            warn_unused(("rate",), "no movie is written, whose suffix is .gif or .mp4")
+        return super().checked_files(picture)
 
     def put_figure(self, result: SurfaceResult, path: Path, place: Path, picture: PictureOptions, title: str) -> None:
         """Write a result's figure or movie."""

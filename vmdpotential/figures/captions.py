@@ -19,9 +19,9 @@ def minus_signs(text: str) -> str:
                    for before, a, b in zip(" " + text, text, text[1:] + " ", strict=False))
 
 
-def colours_of(span: Sequence[float], grid: Grid) -> str:
-    """Return the sentence about the colours of a figure."""
-    return f"Colours: {span[0]:g} to {span[1]:g} {unit_label(grid)}".rstrip() + "."
+def colours_of(span: Sequence[float], grid: Grid, panel: str = "") -> str:
+    """Return the sentence about the colours of a figure, or of a panel, such as "(a)", and those like it."""
+    return f"Colours{' ' * bool(panel)}{panel}: {span[0]:g} to {span[1]:g} {unit_label(grid)}".rstrip() + "."
 
 
 def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], contours: int,
@@ -52,10 +52,10 @@ def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], c
         shown.append(f"({page.axes[-1].get_label()}) {mean}" if panels else f"M{mean[1:]}")
     sentences.append("; ".join(shown) + ".")
     for span in dict.fromkeys(page.ranges):
-        of = "" if len(set(page.ranges)) == 1 else f" ({page.axes[page.ranges.index(span)].get_label()})"
-        sentences.append(colours_of(span, grids[0]).replace("Colours", f"Colours{of}", 1))
+        of = "" if len(set(page.ranges)) == 1 else f"({page.axes[page.ranges.index(span)].get_label()})"
+        sentences.append(colours_of(span, grids[0], of))
         if contours and len(levels := contour_levels(span, contours)):
-            sentences.append(f"Contours{of}: {', '.join(f'{level:g}' for level in levels)} "
+            sentences.append(f"Contours{' ' * bool(of)}{of}: {', '.join(f'{level:g}' for level in levels)} "
                              f"{unit_label(grids[0])}".rstrip() + "; those of negative values are dashed.")
     if drawn is not None and panels:
         if drawn.slab:

@@ -146,7 +146,7 @@ def _turned(towards: Floats, up: Floats | None, title: str, name: str | None) ->
     right = np.cross(upwards, towards)
     length = float(np.linalg.norm(right))
     if length < _LEAST:
-        raise UsageError("up", f"the picture {title} is seen along this direction", "give another one",
+        raise UsageError("up", "is parallel to the direction of view", "give another one",
                          value=name or "")
     right = right / length
     return ViewAxes(right, np.cross(towards, right), title)

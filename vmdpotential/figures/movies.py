@@ -63,8 +63,9 @@ def put_movie(figures: Iterable[Figure], place: Path, name: Path, dpi: int, rate
         from PIL import Image
 
         first, *others = (Image.fromarray(picture).quantize(dither=Image.Dither.NONE) for picture in pictures)
-        first.save(place, "GIF", save_all=True, append_images=others, duration=round(1000 / rate), loop=0,
-                   comment=caption.encode())
+        # GIF counts hundredths of a second, and viewers show frames of less than two of them slowly
+        first.save(place, "GIF", save_all=True, append_images=others, duration=10 * max(2, round(100 / rate)),
+                   loop=0, comment=caption.encode())
         return
     first_picture = next(pictures)
     height, width = first_picture.shape[:2]
