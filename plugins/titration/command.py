@@ -113,7 +113,7 @@ class TitrationOutput:
         """Files to write."""
         return [path for path in (self.output, self.curves, self.figure, *self.map_files(ph)) if path is not None]
 
-    def check(self, ph: Sequence[float], trajectory: bool) -> None:
+    def check(self, ph: Sequence[float], trajectory: bool, source: object) -> None:
         """Raise an error for a figure or a map of an unknown format, and for files that exist or cannot be written.
 
         Parameters
@@ -122,6 +122,8 @@ class TitrationOutput:
             The values of pH of maps.
         trajectory : bool
             Whether there are frames, over which there are no maps.
+        source : object
+            The structure; viewers, whose structure is not a file, show maps without files.
         """
         from vmdpotential.figures.page import check_figure_format
         from vmdpotential.io.maps import check_map_format
@@ -130,7 +132,7 @@ class TitrationOutput:
             check_figure_format(self.figure)
         if self.maps is not None and not ph:
             raise UsageError("map_ph", "the values of pH of the maps are needed", "give {map_ph 4,7,10}")
-        if ph and self.maps is None and not result_is_used():
+        if ph and self.maps is None and isinstance(source, Path) and not result_is_used():
             raise UsageError("maps", "a file is needed for the maps", "such as {maps maps.dx}")
         if trajectory and ph:
             raise UsageError("map_ph", "maps at a pH are those of one structure, and there are frames",
@@ -187,7 +189,7 @@ def titrate(
         When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     values, map_ph = ph_values(options.ph), series_of_ph(options.map_ph)
-    outputs.check(map_ph, trajectory.trajectory is not None)
+    outputs.check(map_ph, trajectory.trajectory is not None, source.structure)
     shown, over = source.with_frames(trajectory)
     if is_water(shown).all():
         raise InputError(*no_sites(shown))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from charged_balls import INSIDE, WATER, C, around_a_charged_ball, work_of_charging
-from helpers import charges_at, slow
+from helpers import charges_at
 from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
 
@@ -322,7 +322,8 @@ def test_full_equation_of_many_ions_lies_below_the_linear_one():
 
 
 @pytest.mark.parametrize(("charge", "radius", "ion_radius", "salt"), [
-    (20, 10.0, 2.0, 0.15), (20, 10.0, 2.0, 0.02), (20, 10.0, 2.0, 0.001), (10, 3.0, 2.0, 0.15), (30, 8.0, 0.0, 0.05)])
+    (20, 10.0, 2.0, 0.15), (20, 10.0, 2.0, 0.02), (20, 10.0, 2.0, 0.001), (10, 3.0, 2.0, 0.15),
+    pytest.param(30, 8.0, 0.0, 0.05, marks=pytest.mark.nightly)])
 def test_full_equation_around_a_highly_charged_ball(charge, radius, ion_radius, salt):
     exact = around_a_charged_ball(charge, radius, radius + ion_radius, salt)
     end = radius + 8.0
@@ -417,7 +418,7 @@ def test_closed_form_of_verify(engine):
     assert error < limit
 
 
-@pytest.mark.parametrize("spacing", slow([1.0, 0.5], [0.5]))
+@pytest.mark.parametrize("spacing", [1.0, pytest.param(0.5, marks=pytest.mark.nightly)])
 def test_protein_against_apbs(spacing):
     program = pytest.importorskip("vmdpotential.plugins.apbs.program")
     openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")

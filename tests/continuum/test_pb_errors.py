@@ -164,7 +164,7 @@ def test_errors_of_the_full_equation_around_balls(charge, radius, salt):
     assert np.mean((np.array(ratios) > 0.2) & (np.array(ratios) < 1)) >= 0.7, np.round(ratios, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_full_equation_states_the_error_of_energies_that_the_linear_one_does():
     """Its ions change the energy by less than the error of the surface, at a dodecamer of DNA as well."""
     pdb, topology = wholes()[1]["DNA"]

@@ -81,7 +81,7 @@ sys.exit(main([*words, "--spacing", "SPACING", "-o", "big.zarr"]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("words", ["open"], indirect=True)
 def test_sums_that_are_larger_than_memory(words, tmp_path):
     """Sums of 550 MB, where 256 MB are left besides what libraries and compiling take."""

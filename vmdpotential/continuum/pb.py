@@ -129,8 +129,8 @@ class PbPlan(_PbPlan):
         self.refuse_parts(target)
         result = self.follow(positions, charges, None)[0]
         slab, atoms = result.membrane, np.asarray(positions)[self.request.solution.radii > 0]
-        searched = slab is not None and self.request.solution.values["pores"] > 0
-        if searched and (atoms[:, 2] < slab.low).any() and (atoms[:, 2] > slab.high).any():
+        searched = self.request.solution.values["pores"] > 0
+        if slab is not None and searched and (atoms[:, 2] < slab.low).any() and (atoms[:, 2] > slab.high).any():
             log.warning("%s", describe_pores(slab.pores))
         return result
 
