@@ -32,7 +32,7 @@ channel = vp.Structure(
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained", sharey=True)
 for ax, ion in zip(axes, ("K+", "Cl-"), strict=True):
-    made = vp.born(channel, ion=ion, positions=15, spacing=1.0, parameters={"membrane": 30})
+    made = vp.born(channel, ion=ion, positions=11, spacing=1.0, parameters={"membrane": 30})
     print(*made.lines, sep="\n")
     made.to_dataframe().to_csv(out / f"{ion}.csv", index=False)
     made.plot(ax).set_title(ion)

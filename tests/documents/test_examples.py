@@ -13,8 +13,6 @@ from pictures import assert_drawn
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "scripts" / "examples").glob("*.py"))
-#: Those that take longest, of commands that other tests run.
-LONG = ("binding_over_frames", "faces_of_a_dimer", "ions_through_a_pore", "oxygen_in_a_protein")
 
 
 def test_examples_use_what_the_reference_describes():
@@ -27,8 +25,7 @@ def test_examples_use_what_the_reference_describes():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", [
-    pytest.param(script, id=script.stem, marks=[pytest.mark.nightly] * (script.stem in LONG)) for script in EXAMPLES])
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.stem)
 def test_an_example(script):
     folder = ROOT / "build" / "examples" / script.stem  # ignored by git, and where scripts/docs looks for pictures
     for old in folder.glob("*.png"):

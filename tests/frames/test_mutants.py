@@ -113,7 +113,7 @@ def test_hydrogens_are_where_the_side_chain_was(kinase, text, root, count):
     assert mutant(moved) - made.positions == pytest.approx(moved[:1] - structure.positions[:1] + 0 * made.positions)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_changes_are_differences_in_the_same_frames(tmp_path, monkeypatch):
     """With any number of workers, and after a stop."""
     monkeypatch.setattr(blocks, "DISK", 1e12)  # blocks are kept that are soon computed again
