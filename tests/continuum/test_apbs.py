@@ -147,6 +147,7 @@ def test_radii_of_files_are_kept(tmp_path):
     assert np.array_equal(named[hydrogens], result.radii[hydrogens])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_lysozyme_is_near_other_programs(apbs):
     folder = TOOLS / "T4-lysozyme-L99A-implicit"

@@ -89,6 +89,7 @@ def test_names_are_without_suffixes_and_no_two_alike():
     assert unique_names_of([Path(path) for path in paths]) == ["1abc", "1ABC_2", "1abc_2_2", "1abc_3", "x.y", ".pdb"]
 
 
+@pytest.mark.nightly
 def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     paths = write(tmp_path / "in", one="one", die="die", much="much", two="two", odd="odd", bad="bad")
     paths += [tmp_path / "in" / "missing.pdb", *write(tmp_path / "other", one="more")]

@@ -97,6 +97,7 @@ INTERVALS = [(kind, use, 200) for kind in KINDS for use in sorted(USES)] + [
     for row, frames in enumerate((20, 50, 1000)) for column, kind in enumerate(KINDS)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "use", "frames"), slow(INTERVALS, [each for each in INTERVALS if each[2] > 20]))
 def test_a_stated_interval_holds_the_mean(kind, use, frames):
     """Of 300 series: 90 % where they span five correlation times; few of shorter ones have a wrong interval."""

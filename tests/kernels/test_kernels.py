@@ -155,6 +155,7 @@ def test_missing_libraries_are_named(tmp_path):
         launch.load_library(tmp_path)
 
 
+@pytest.mark.nightly
 def test_libraries_are_built_again_only_when_a_source_changes(own, tmp_path):
     path = tmp_path / "rows.cu"
     path.write_text(SOURCE)
@@ -181,6 +182,7 @@ def test_a_failing_compiler_is_reported_and_leaves_nothing(tmp_path, source, com
     assert not [each for each in (tmp_path / "libraries").rglob("*") if each.is_file()]
 
 
+@pytest.mark.nightly
 def test_every_struct_of_this_package_can_be_read_and_has_the_compilers_size(tmp_path):
     """Python's layout of arguments is that of the compiler."""
     for path in build.find_sources(build.HEADER_FOLDER.parent):

@@ -118,6 +118,7 @@ def test_plugin_under_tclsh(home, forked, part):
     assert list((home / "tmp").iterdir()) == []  # nothing is left behind
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @needs_tclsh
 def test_what_the_tutorial_shows(home):
