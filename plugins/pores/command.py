@@ -46,7 +46,7 @@ BORN_RADII = {
 BEYOND_MEMBRANE, BEYOND_ATOMS = 10.0, 5.0
 
 #: Largest number of points.
-MOST = 10_000
+MOST_POINTS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class BornOptions:
     along: Annotated[str, Option(
         "axis of a straight path, through the middle of the pore if there is one, else of the atoms",
         choices=("x", "y", "z"), front=True)] = "z"
-    positions: Annotated[int, Option("number of points of a straight path", low=2, high=MOST, heading="sites")] = 50
+    positions: Annotated[int, Option("number of points of a straight path", low=2, high=MOST_POINTS, heading="sites")] = 50
     points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
         "file of points instead of a straight path, with a line x,y,z (A) for each", metavar="FILE",
         heading="sites")] = None
@@ -153,8 +153,8 @@ def _path(molecule: Continuum, options: BornOptions) -> Floats:
         warn_unused(("along", "positions"), "the points are given")
         given = options.points
         points = read_points(given)[0] if isinstance(given, (str, Path)) else as_points(given)[0]
-        if not 0 < len(points) <= MOST:
-            raise UsageError("points", f"1 to {MOST:,} points are needed", value=str(len(points)))
+        if not 0 < len(points) <= MOST_POINTS:
+            raise UsageError("points", f"1 to {MOST_POINTS:,} points are needed", value=str(len(points)))
         return points
     axis, membrane = "xyz".index(options.along), molecule.membrane
     middle = molecule.positions.mean(0)

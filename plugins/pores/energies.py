@@ -31,7 +31,7 @@ AROUND, OFF_NODE = 7.0, np.array([0.27, 0.13, 0.41])
 SMALLEST = 0.1
 
 #: Added to the stated error of each energy, kT: what the tolerances of solutions leave of differences.
-LEAST = 0.02
+SMALLEST_ERROR = 0.02
 
 
 class Ion(NamedTuple):
@@ -100,7 +100,7 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
             without = _Reaction(TwoLattices(molecule, lattice, engine, total))
             interaction += float(0.5 * charges @ (with_ball.values[:-1] - without.values))
             signed[:-1] += 0.5 * charges * (with_ball.errors[:-1] - without.errors)
-        error = float(np.hypot(combine_errors(signed, molecule.probe < spacing), LEAST))
+        error = float(np.hypot(combine_errors(signed, molecule.probe < spacing), SMALLEST_ERROR))
         yield IonEnergy(desolvation + interaction, error, desolvation, interaction)
 
 
