@@ -61,7 +61,8 @@ class BornOptions:
     along: Annotated[str, Option(
         "axis of a straight path, through the middle of the pore if there is one, else of the atoms",
         choices=("x", "y", "z"), front=True)] = "z"
-    positions: Annotated[int, Option("number of points of a straight path", low=2, high=MOST_POINTS, heading="sites")] = 50
+    positions: Annotated[int, Option(
+        "number of points of a straight path", low=2, high=MOST_POINTS, heading="sites")] = 50
     points: Annotated[Path | np.ndarray | None, Option(  # type: ignore[type-arg]
         "file of points instead of a straight path, with a line x,y,z (A) for each", metavar="FILE",
         heading="sites")] = None
