@@ -26,7 +26,7 @@ GROUP = "vmdpotential.plugins"
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf", "density")
+_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {
@@ -55,9 +55,7 @@ _entries: dict[str, dict[str, Any]] = {
         "model": "vmdpotential.preparation.states:model_values",
         "propka": "vmdpotential.preparation.propka:propka_values",
     },
-    "check": {
-        "densities": "vmdpotential.frames.density:check_counts",
-    },
+    "check": {},
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}

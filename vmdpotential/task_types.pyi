@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.average import Mean
 from vmdpotential.commands.compare import Comparison
-from vmdpotential.commands.density import DensityMap
 from vmdpotential.commands.energy import Energies, EnergiesInContinuum
 from vmdpotential.commands.field import Field
 from vmdpotential.commands.forces import Forces
@@ -23,6 +22,7 @@ from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.plugins.complementarity.command import Complementarity
+from vmdpotential.plugins.densities.command import DensityMap
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.plugins.patches.command import PatchesOverFrames

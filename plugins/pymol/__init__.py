@@ -23,7 +23,7 @@ _MENU = "Electrostatic potential"
 
 #: Commands that explain what is missing if the package cannot be imported, which has the list of those that there are.
 _COMMANDS = ("map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-             "density", "live", "complementarity", "orbital", "patches", "born", "probe", "titrate", "view", "undo",
+             "live", "complementarity", "density", "orbital", "patches", "born", "probe", "titrate", "view", "undo",
              "dialog")
 
 

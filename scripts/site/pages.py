@@ -35,7 +35,7 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("densities", "figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity",
+PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity", "plugins.densities",
             "plugins.orbitals", "plugins.patches", "plugins.pores", "plugins.probes", "plugins.titration")
 MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
@@ -103,7 +103,7 @@ TASKS = {
         "trajectories: How do I average a map over frames?"),
     "Densities": Task(
         "Densities of atoms over a trajectory, and hydration sites.", "density", "density", "density_of_water",
-        "vmdpotential/densities", "trajectories: How do I get densities and hydration sites?"),
+        "plugins/densities", "trajectories: How do I get densities and hydration sites?"),
     "Probes": Task(
         "AutoGrid's maps, Lennard-Jones energies of probe atoms, and free energies of small molecules.",
         "probe", "probe", "oxygen_in_a_protein", "plugins/probes", "trajectories: Where can a small molecule go?"),

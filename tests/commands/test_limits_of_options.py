@@ -5,13 +5,13 @@ from helpers import shell
 
 import vmdpotential as vp
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.density import DensityOptions
 from vmdpotential.frames.field import FieldOptions
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import ProfileOptions
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.pairs.options import EnergyOptions
+from vmdpotential.plugins.densities.over_frames import DensityOptions
 from vmdpotential.points import PointOptions
 
 

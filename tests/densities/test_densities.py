@@ -12,16 +12,16 @@ from MDAnalysis.analysis.density import DensityAnalysis
 from MDAnalysisTests import datafiles
 
 from vmdpotential import io
-from vmdpotential.densities import counting
-from vmdpotential.densities.quantities import counted_atoms
-from vmdpotential.densities.sites import find_sites
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.density import DensityOptions, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import LoadedFrames, Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.densities import counting
+from vmdpotential.plugins.densities.over_frames import DensityOptions, plan_density
+from vmdpotential.plugins.densities.quantities import counted_atoms
+from vmdpotential.plugins.densities.sites import find_sites
 
 NOTHING = {"group": None, "name": "", "rotate": False}
 OXYGENS = "//*/(SOL)/OW"

@@ -14,18 +14,18 @@ from vmdpotential.continuum.equation import Problem, enclosing_lattice
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.region import Surface
 from vmdpotential.continuum.solution import NodePotential
-from vmdpotential.densities.counting import NodeCounter
-from vmdpotential.densities.quantities import CountedAtoms
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine, copies, device
 from vmdpotential.errors import MemoryPlanError, TaskError
-from vmdpotential.frames.density import Densities
 from vmdpotential.frames.sums import arrays_of
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.plugins.densities.counting import NodeCounter
+from vmdpotential.plugins.densities.over_frames import Densities
+from vmdpotential.plugins.densities.quantities import CountedAtoms
 from vmdpotential.plugins.orbitals import potential
 from vmdpotential.plugins.orbitals.evaluate import _evaluate
 from vmdpotential.plugins.orbitals.gaussians import Gaussians, hermite

@@ -60,7 +60,7 @@ def test_commands_for_structures_and_maps_come_first(capsys):
     names = re.findall(r"^    (\w+)", helped(capsys), re.MULTILINE)
     assert names[: names.index("devices")] == [
         "map", "ionize", "slice", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf",
-        "density", "live", "complementarity", "orbital", "patches", "born", "probe", "titrate", "view", "prepare",
+        "live", "complementarity", "density", "orbital", "patches", "born", "probe", "titrate", "view", "prepare",
         "batch"]
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from helpers import charges_at
 
-from vmdpotential.densities.quantities import CountedAtoms
-from vmdpotential.frames.density import DensityOptions, plan_density
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.densities.over_frames import DensityOptions, plan_density
+from vmdpotential.plugins.densities.quantities import CountedAtoms
 from vmdpotential.plugins.orbitals.evaluate import density_map, orbital_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 

@@ -74,7 +74,7 @@ def arguments_of(path):
 
 def test_no_function_takes_more_than_ten_arguments():
     """Options are passed on as dataclasses."""
-    parts = ("vmdpotential", "plugins/complementarity", "plugins/orbitals", "plugins/patches",
+    parts = ("vmdpotential", "plugins/complementarity", "plugins/densities", "plugins/orbitals", "plugins/patches",
              "plugins/pores", "plugins/probes", "plugins/titration")
     modules = [path for part in parts for path in (ROOT / part).rglob("*.py")]
     assert len(modules) > 200

@@ -17,13 +17,14 @@ from vmdpotential.continuum import pb
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine
 from vmdpotential.engines.cuda import device
-from vmdpotential.frames import average, density, field, pairs, profile, task
+from vmdpotential.frames import average, field, pairs, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
 from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
 from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.plugins import historical
+from vmdpotential.plugins.densities import over_frames
 from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
@@ -61,9 +62,9 @@ IMPLEMENTATIONS = {
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
     result.RunningMean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
     Frames: [Trajectory, LoadedFrames],
-    task.FrameTask: [average.MeanMap, density.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
+    task.FrameTask: [average.MeanMap, over_frames.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
                      pairs.PairCounts, profile.Profiles],
-    FrameSum: [BlockMean, FrameMean, Moments, FrameRows, TotalOverFrames, density.NodeSums],
+    FrameSum: [BlockMean, FrameMean, Moments, FrameRows, TotalOverFrames, over_frames.NodeSums],
 }
 
 METHODS = [*(("method", name) for name in sorted({*registry.available("method"),

@@ -28,8 +28,6 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute the forces on the atoms of one selection by another, in kcal/mol/A", True),
     "vmdpotential.commands.rdf:command": (
         "Compute radial distribution functions g(r) and running coordination numbers", True),
-    "vmdpotential.commands.density:command": (
-        "Compute the density of atoms over the frames of a trajectory", True),
     "vmdpotential.commands.batch:command": (
         "Run a command for each file of a folder or a list, or for each row of a table", False),
     "vmdpotential.commands.live:command": (
@@ -50,6 +48,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Serve the commands as tools of the Model Context Protocol, for agents", False),
     "vmdpotential.plugins.complementarity.command:command": (
         "Compute the electrostatic complementarity of two molecules that touch", True),
+    "vmdpotential.plugins.densities.command:command": (
+        "Compute the density of atoms over the frames of a trajectory", True),
     "vmdpotential.plugins.historical.timing:command": (
         "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.orbitals.command:command": (

@@ -23,17 +23,17 @@ from vmdpotential.commands.options import (
     Source,
     TrajectoryOptions,
 )
-from vmdpotential.densities.quantities import QUANTITY_UNITS, counted_atoms
-from vmdpotential.densities.sites import DensitySite, find_sites
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.colours import isosurface_levels
-from vmdpotential.frames.density import Density, DensityOptions, DensityPlan, plan_density
 from vmdpotential.frames.options import Execution
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, ReportRows, check_output, warn_unused
+from vmdpotential.plugins.densities.over_frames import Density, DensityOptions, DensityPlan, plan_density
+from vmdpotential.plugins.densities.quantities import QUANTITY_UNITS, counted_atoms
+from vmdpotential.plugins.densities.sites import DensitySite, find_sites
 from vmdpotential.results import TableColumns, complete_frames
 
 
@@ -199,9 +199,11 @@ def _sites(planning: DensityPlan, density: Density, radius: float, least: float 
     # factor from a sum of values to a number of atoms, or for occupancies to a number of occupied grid points
     volume = density.total / values.sum(dtype=np.float64) if values.any() else 0.0
     cell = None if density.cell is None else Cell(density.cell)
-    return find_sites(values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume,
-                      radius=radius, threshold=2 * float(values.mean()) if least is None else least,
-                      cell=cell if work.cell is not None else None, wraps=grid.lattice.wraps(cell))
+    sites: list[DensitySite] = find_sites(
+        values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume, radius=radius,
+        threshold=2 * float(values.mean()) if least is None else least,
+        cell=cell if work.cell is not None else None, wraps=grid.lattice.wraps(cell))
+    return sites
 
 
 def _row(site: DensitySite) -> dict[str, Any]:

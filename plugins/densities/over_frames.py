@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.densities.counting import AtomCounting, Counter, ListedCounter, NodeCounter
-from vmdpotential.densities.quantities import QUANTITY_UNITS, CountedAtoms
 from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
@@ -36,12 +34,14 @@ from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import CheckedOptions, Option
+from vmdpotential.plugins.densities.counting import AtomCounting, Counter, ListedCounter, NodeCounter
+from vmdpotential.plugins.densities.quantities import QUANTITY_UNITS, CountedAtoms
 
 Floats = NDArray[np.float64]
 
 log = logging.getLogger(__name__)
 
-KERNELS = KernelFile(Path(__file__).parent.parent / "densities" / "totals.cu")
+KERNELS = KernelFile(Path(__file__).with_name("totals.cu"))
 
 #: Number of nodes that a thread adds up or evaluates at a time.
 NODES_PER_TASK = 65536
@@ -103,7 +103,9 @@ class Densities(GridWork):
 
     @property
     def _counter(self) -> type[ListedCounter | NodeCounter]:
-        return ListedCounter if self.spreading == "nearest" and self.engine == "cpu" else NodeCounter
+        listed = self.spreading == "nearest" and self.engine == "cpu"
+        counter: type[ListedCounter | NodeCounter] = ListedCounter if listed else NodeCounter
+        return counter
 
     @property
     def spreading(self) -> str:

@@ -1,1 +1,0 @@
-"""Densities of atoms: counted quantities, their units, and sites of high density."""
