@@ -331,8 +331,6 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
         seeds["parameters of a topology"].append((".prmtop", (folder / "alanine-dipeptide.prmtop").read_bytes()))
     if ".tpr" in structures:
         seeds["parameters of a topology"].append((".tpr", structures[".tpr"]))
-    if importlib.util.find_spec("h5py"):
-        seeds["opened map"].append((".cmap", _written(lambda path: write_map(grid(), path), "seed.cmap")))
     if importlib.util.find_spec("hydride"):
         seeds["bare structure"] = _bare_structures()
     if importlib.util.find_spec("zarr"):

@@ -31,7 +31,7 @@ WORDS = [0, 1, -1, 2, 3, 4, 5, 255, 256, 65535, 2**31 - 1, -(2**31), 0x7FC00000,
          10**6, 10**9]
 SUFFIXES = (".pdb", ".cif", ".gro", ".pqr", ".psf", ".prmtop", ".rst7", ".nc", ".dx", ".mrc", ".cube", ".npz", "",
             ".dat", ".csv", ".dcd", ".xtc", ".mol2")
-BINARY = (".mrc", ".ccp4", ".map", ".npz", ".nc", ".ncdf", ".ncrst", ".dcd", ".xtc", ".trr", ".entry", ".cmap",
+BINARY = (".mrc", ".ccp4", ".map", ".npz", ".nc", ".ncdf", ".ncrst", ".dcd", ".xtc", ".trr", ".entry",
           ".chunk", ".h5md")
 SHAPES = (b"(100000000000000000000,)", b"(99999999999,)", b"((((", b"(-1,)", b"()", b"(2, 3, 4, 5)", b"(0, 3, 4)",
           b"[]", b"(2**99,)", b"(1e9,)", b"(99999, 99999, 99999)", b"None")

@@ -1,4 +1,4 @@
-"""Zarr and CMAP: what other programs read in them, and parts of maps."""
+"""Zarr: what other programs read in them, and parts of maps."""
 
 import json
 import os
@@ -6,8 +6,6 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
-import cmapfile
-import h5py
 import numpy as np
 import pytest
 import zarr
@@ -21,18 +19,17 @@ from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, values_on
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import maps
-from vmdpotential.io.maps import cmap, omezarr, open_map, read_map, write_map
+from vmdpotential.io.maps import omezarr, open_map, read_map, write_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.web import content
 
-LARGE = [".zarr", ".cmap", ".mrc"]
+LARGE = [".zarr", ".mrc"]
 
 
 @pytest.fixture
 def small_levels(monkeypatch):
     """Several resolutions of small maps."""
     monkeypatch.setattr(omezarr, "COARSEST", 500)
-    monkeypatch.setattr(cmap, "COARSEST", 500)
 
 
 # --- what others read ----------------------------------------------------------------------------
@@ -64,36 +61,6 @@ def test_zarr_is_ome_zarr(tmp_path, small_levels):
     assert (ours["unit"], ours["temperature"], ours["method"]) == ("kT/e", "298.15", "cutoff")
 
 
-def test_cmap_is_as_chimera_writes_it(tmp_path, small_levels):
-    grid = make(shape=(21, 150, 19))
-    write_map(grid, tmp_path / "m.cmap")
-    with h5py.File(tmp_path / "m.cmap") as file:
-        image = file["Chimera/image1"]
-        assert image.attrs["origin"].tolist() == [-3, 4, 7.5]
-        assert image.attrs["step"].tolist() == [0.5, 0.75, 1.25]
-        assert image.attrs["cell_angles"].tolist() == [90, 90, 90]
-        volumes = {name: item for name, item in image.items() if item.ndim == 3}
-        assert set(volumes) == {"data_zyx", "data_zyx_2", "data_zyx_4", "data_zyx_8"}
-        for name, data in volumes.items():
-            step = int(name[9:] or 1)
-            assert data.attrs.get("subsample_spacing", np.ones(3)).tolist() == [step] * 3
-            assert data.compression is None  # no plugin is needed
-            np.testing.assert_array_equal(data[:], grid.values.transpose(2, 1, 0)[::step, ::step, ::step])
-
-
-def test_cmap_of_another_program(tmp_path):
-    values = np.random.default_rng(1).normal(size=(33, 20, 24)).astype(np.float32)  # z, y, x
-    with cmapfile.CmapFile(tmp_path / "m.cmap") as file:
-        file.addmap(values, step=(0.5, 0.75, 1.25), origin=(-3.0, 4.0, 7.5))
-    grid = read_map(tmp_path / "m.cmap")
-    np.testing.assert_array_equal(grid.values, values.transpose(2, 1, 0))
-    assert (grid.lattice.origin.tolist(), grid.lattice.spacing.tolist()) == ([-3, 4, 7.5], [0.5, 0.75, 1.25])
-    assert (grid.unit, grid.provenance.quantity) == ("", "")
-    # its thinned map is interpolated, so that nodes are elsewhere: it is not taken for ours
-    np.testing.assert_array_equal(
-        open_map(tmp_path / "m.cmap", 0).window((0, 0, 0), (24, 20, 33), 2).values, values[::2, ::2, ::2].T)
-
-
 def test_ome_zarr_of_another_program(tmp_path):
     """Other axes, a channel, nanometers, and levels that are means of blocks, whose nodes are elsewhere."""
     values = np.random.default_rng(1).normal(size=(1, 8, 6, 4)).astype("f8")  # c, x, y, z
@@ -116,29 +83,12 @@ def test_ome_zarr_of_another_program(tmp_path):
         open_map(tmp_path / "m.zarr", 0).window((0, 0, 0), (8, 6, 4), 2).values, grid.values[::2, ::2, ::2])
 
 
-def test_skewed_and_turned_maps_are_refused(tmp_path):
-    for number, extra in enumerate(({"cell_angles": (90.0, 90.0, 120.0)}, {"rotation_angle": 45.0})):
-        with cmapfile.CmapFile(tmp_path / f"{number}.cmap") as file:
-            file.addmap(np.zeros((4, 4, 4), np.float32), **extra)
-        with pytest.raises(InputError, match=r"90 90 120|45 degrees"):
-            read_map(tmp_path / f"{number}.cmap")
-
-
 def test_what_is_no_large_map(tmp_path):
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "text.zarr").write_text("x")
-    (tmp_path / "text.cmap").write_text("x" * 3000)
-    h5py.File(tmp_path / "none.cmap", "w").close()
-    for name, message in (("empty.zarr", "no Zarr metadata"), ("text.zarr", "is a file"), ("none.zarr", "no such"),
-                          ("text.cmap", "is not an HDF5 file"), ("none.cmap", "contains 0 maps"),
-                          ("x.cmap", "no such")):
+    for name, message in (("empty.zarr", "no Zarr metadata"), ("text.zarr", "is a file"), ("none.zarr", "no such")):
         with pytest.raises(InputError, match=message):
             read_map(tmp_path / name)
-    write_map(make(), tmp_path / "m.cmap")
-    raw = (tmp_path / "m.cmap").read_bytes()
-    (tmp_path / "short.cmap").write_bytes(raw[: len(raw) // 2])
-    with pytest.raises(InputError, match=r"short.cmap: "):
-        read_map(tmp_path / "short.cmap")
 
 
 # --- parts ---------------------------------------------------------------------------------------
@@ -198,8 +148,8 @@ def test_a_slice_reads_what_its_plane_needs(tmp_path, monkeypatch):
 
 def test_view_takes_a_coarser_level(tmp_path, monkeypatch, small_levels):
     grid = make(shape=(60, 61, 62), spacing=0.5, origin=(0, 0, 0))
-    write_map(grid, tmp_path / "m.cmap")
-    result = open_map(tmp_path / "m.cmap", 0)
+    write_map(grid, tmp_path / "m.zarr")
+    result = open_map(tmp_path / "m.zarr", 0)
     around = np.array([[5.0, 5, 5], [25, 25, 25]])
     part = content.cut(result, around, 3.0, 8000)
     assert part.lattice.spacing.tolist() == [2.0] * 3
@@ -247,10 +197,9 @@ def test_a_zarr_map_opens_in_xarray_with_its_coordinates(tmp_path):
 
 
 def test_the_content_tells_the_format(tmp_path):
-    for suffix in (".zarr", ".cmap"):
-        write_map(make(), tmp_path / f"m{suffix}")
-        (tmp_path / f"m{suffix}").rename(tmp_path / f"other{suffix[1:]}")
-        assert read_map(tmp_path / f"other{suffix[1:]}").provenance == PROVENANCE
+    write_map(make(), tmp_path / "m.zarr")
+    (tmp_path / "m.zarr").rename(tmp_path / "other")
+    assert read_map(tmp_path / "other").provenance == PROVENANCE
 
 
 def test_profile_of_a_slanted_cell_in_parts(tmp_path, monkeypatch):

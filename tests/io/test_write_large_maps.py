@@ -1,4 +1,4 @@
-"""Zarr and CMAP maps that are written: in slabs, by several processes, interrupted, replaced."""
+"""Maps in Zarr and MRC that are written: in slabs, by several processes, interrupted, replaced."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import hidden
 from vmdpotential.io.maps import MapWriters, omezarr, read_map, write_map
 
-LARGE = [".zarr", ".cmap", ".mrc"]
+LARGE = [".zarr", ".mrc"]
 
 
 @pytest.mark.parametrize("suffix", LARGE)
@@ -65,11 +65,11 @@ def test_values_that_are_not_finite_are_not_written_in_slabs(tmp_path):
     grid = make(shape=(9, 10, 50))
     values = grid.values.copy()
     values[1, 2, 33] = np.inf
-    path = tmp_path / "m.cmap"
+    path = tmp_path / "m.mrc"
     with MapWriters([path], [0], False, [path]) as writers:
         writers.begin(grid.lattice)
         writers.put(0, values[None, :, :, :16])
-        with pytest.raises(InputError, match=r"m.cmap: .* at -2.5 5.5 48.75 A") as caught:
+        with pytest.raises(InputError, match=r"m.mrc: .* at -2.5 5.5 48.75 A") as caught:
             writers.put(32, values[None, :, :, 32:])
         writers.__exit__(type(caught.value), caught.value, None)
     assert not os.listdir(tmp_path)
@@ -112,7 +112,7 @@ def test_a_zarr_map_goes_to_no_stream(tmp_path, monkeypatch, capsys):
 
 
 def test_an_interrupted_write_leaves_the_old_map(tmp_path):
-    for suffix in (".zarr", ".cmap"):
+    for suffix in (".zarr", ".mrc"):
         path = tmp_path / f"m{suffix}"
         old = make(seed=2)
         write_map(old, path)
@@ -123,7 +123,7 @@ def test_an_interrupted_write_leaves_the_old_map(tmp_path):
         with pytest.raises(KeyboardInterrupt), progress.listen_to_progress(interrupt):
             write_map(make(), path, force=True)
         np.testing.assert_array_equal(read_map(path).values, old.values)
-    assert sorted(os.listdir(tmp_path)) == ["m.cmap", "m.zarr"]
+    assert sorted(os.listdir(tmp_path)) == ["m.mrc", "m.zarr"]
 
 
 def fail(*_):

@@ -121,14 +121,14 @@ def test_the_refusal_of_a_map_names_formats_that_take_it(monkeypatch):
     structure = water(20)
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
     for method in ("direct", "cutoff", "pme", "msm"):
-        with pytest.raises(MemoryPlanError, match=r"\.zarr, \.cmap or \.mrc"):
+        with pytest.raises(MemoryPlanError, match=r"\.zarr or \.mrc"):
             potential_map(structure, method=method, spacing=0.5, engine="cpu")
     with pytest.raises(MemoryPlanError) as caught:  # not where it was done so already
         potential_map(structure, method="direct", spacing=0.2, engine="cpu", sink=KeptMap())
     assert "zarr" not in str(caught.value)
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".cmap", ".mrc"])
+@pytest.mark.parametrize("suffix", [".zarr", ".mrc"])
 def test_the_command_writes_slabs_where_the_whole_does_not_fit(tmp_path, monkeypatch, capsys, suffix):
     monkeypatch.chdir(tmp_path)
     write_structure(water(20), "box.pqr")
@@ -156,7 +156,7 @@ def test_the_command_writes_slabs_where_the_whole_does_not_fit(tmp_path, monkeyp
     assert not layers
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".cmap", ".mrc"])
+@pytest.mark.parametrize("suffix", [".zarr", ".mrc"])
 def test_a_run_that_ends_early_leaves_nothing(tmp_path, monkeypatch, suffix):
     monkeypatch.chdir(tmp_path)
     write_structure(water(20), "box.pqr")
@@ -199,7 +199,7 @@ sys.exit(make(SPACING, "big"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "suffix"), [
-    ("pme", "zarr"), ("pme", "cmap"), ("cutoff --cutoff 2", "mrc")])
+    ("pme", "zarr"), ("cutoff --cutoff 2", "mrc")])
 def test_a_map_four_times_as_large_as_memory(tmp_path, method, suffix):
     """256 MB, where a limit of the process leaves 64 MB next to what the program itself takes."""
     write_structure(water(14), tmp_path / "box.pqr")

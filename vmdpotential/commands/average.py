@@ -48,8 +48,8 @@ class MeanOutput(MapOutput):
     """Files of maps over frames: the mean and other requested statistics."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output. A map larger "
-        "than memory is written in slabs (.zarr, .cmap, .mrc, .map or .ccp4)", short="o",
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz or .zarr; - is standard output. A map larger "
+        "than memory is written in slabs (.zarr, .mrc, .map or .ccp4)", short="o",
         viewer=False, written=True, suffix=".npz")] = None
 
 

@@ -61,9 +61,9 @@ class MapOutput:
     """Files of a map and its field."""
 
     output: Annotated[Path | None, Option(
-        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz, .zarr or .cmap; - is standard output. Use .ccp4 "
+        "map to write: .dx, .dx.gz, .mrc, .map, .ccp4, .cube, .npz or .zarr; - is standard output. Use .ccp4 "
         "for crystallography programs and gemmi, which ignore the origin of .mrc and .map files. A map larger than "
-        "memory is written in slabs (.zarr, .cmap, .mrc, .map or .ccp4)",
+        "memory is written in slabs (.zarr, .mrc, .map or .ccp4)",
         short="o", viewer=False, written=True, suffix=".npz")] = None
     field: Annotated[Path | None, Option(
         "file of the electric field to write (V/A): one .npz, or in another map format three files, whose names end in "

@@ -353,7 +353,7 @@ def plan_average(structure: Structure, frames: Frames, options: MapOptions, alig
     planes = planes_at_once(plan.request, needed) if in_slabs and not medium.method else 0
     if not planes:
         memory.require(needed, "the sums over frames",
-                       "use a larger {spacing}, or write .zarr, .cmap or .mrc, which take the mean in slabs")
+                       "use a larger {spacing}, or write .zarr or .mrc, which take the mean in slabs")
     sample = np.unique(np.random.default_rng(2010).integers(0, lattice.size, POINTS))
     rows = None if chosen.all() else np.flatnonzero(chosen)
     work = MeanMap(frames, moves, plan.method, plan.request, plan.plan, plan.engine.name, rows, plan.charges, own_cells,

@@ -480,4 +480,4 @@ def check_memory(request: Request, estimate: Estimate, what: str = "", hint: str
 
 def slabs_hint(request: Request) -> str:
     """Return a further hint for a map that does not fit: formats that are written in slabs, unless one is in use."""
-    return "" if request.planes else ", or write .zarr, .cmap or .mrc, which are written in slabs"
+    return "" if request.planes else ", or write .zarr or .mrc, which are written in slabs"

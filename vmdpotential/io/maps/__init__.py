@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,27 @@ from vmdpotential.io.files import output
 from vmdpotential.io.files import text as files
 
 #: Suffixes of map files; one that ends in another comes before it.
-SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr", ".cmap")
+SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr")
 
 #: Name for the format of AutoDock's maps, whose suffix .map is also that of MRC files.
 AUTODOCK = ".autodock"
 
+_CCP4, _CUBE, _ZARR = (".mrc", ".map", ".ccp4"), (".cube", ".cub"), (".ome.zarr", ".zarr")
+_READERS = {
+    **dict.fromkeys((".dx", ".dx.gz"), "dx:read_dx"), **dict.fromkeys(_CCP4, "ccp4:read_ccp4"),
+    **dict.fromkeys(_CUBE, "cube:read_cube"), ".npz": "npz:read_npz", AUTODOCK: "autodock:read_autodock",
+}
+_WRITERS = {
+    **dict.fromkeys((".dx", ".dx.gz"), "dx:write_dx"), **dict.fromkeys(_CCP4, "ccp4:write_ccp4"),
+    **dict.fromkeys(_CUBE, "cube:write_cube"), ".npz": "npz:write_npz", **dict.fromkeys(_ZARR, "omezarr:write_zarr"),
+}
+_OPENERS = {**dict.fromkeys(_ZARR, "omezarr:open_zarr"), **dict.fromkeys(_CCP4, "ccp4:open_ccp4")}
+_SLAB_WRITERS = {**dict.fromkeys(_ZARR, "omezarr:ZarrWriter"), **dict.fromkeys(_CCP4, "ccp4:Ccp4Writer")}
+_OPTIONS = {("write_dx", ".dx.gz"): {"compress": True},
+            **{(name, ".ccp4"): {"use_nstart": True} for name in ("write_ccp4", "Ccp4Writer")}}
+
 #: Suffixes of formats for maps larger than memory, which are written slab by slab and read in parts.
-LARGE = (".ome.zarr", ".zarr", ".cmap", ".mrc", ".map", ".ccp4")
+LARGE = tuple(_OPENERS)
 
 
 def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
@@ -46,10 +62,6 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
     """
     path = Path(path)
     suffix = _suffix(path)
-    if suffix == ".cmap":
-        from vmdpotential.io.maps import cmap
-
-        cmap.library()
     if suffix.endswith(".zarr"):
         from vmdpotential.io.maps import omezarr
 
@@ -81,8 +93,8 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
         The map.
     path : Path
         Its suffix chooses OpenDX (``.dx``, ``.dx.gz``), MRC (``.mrc``, ``.map``), CCP4 (``.ccp4``),
-        Gaussian cube (``.cube``, ``.cub``), NumPy (``.npz``), Chimera's HDF5 (``.cmap``) or OME-Zarr (``.zarr``,
-        ``.ome.zarr``), which is a folder.
+        Gaussian cube (``.cube``, ``.cub``), NumPy (``.npz``) or OME-Zarr (``.zarr``, ``.ome.zarr``), which is a
+        folder.
     force : bool
         Whether an existing file may be replaced.
 
@@ -115,7 +127,7 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
 
 def put_map(grid: Grid, path: Path) -> None:
     """Write a checked map to a temporary path of :func:`vmdpotential.io.files.output.writing_files`."""
-    _writer(_suffix(path))(path, grid)
+    _find(_WRITERS, _suffix(path))(path, grid)
 
 
 class MapWriters:
@@ -158,7 +170,7 @@ class MapWriters:
             check_map_format(name, lattice)
         if not self.writers:
             temporary = self._stack.enter_context(output.writing_files(self.paths, self.force, self.names))
-            self.writers = [_slab_writer(path) for path in temporary]
+            self.writers = [_find(_SLAB_WRITERS, _suffix(path))(path) for path in temporary]
         for writer in self.writers:
             writer.begin(lattice)
         self.lattice = lattice
@@ -177,21 +189,6 @@ class MapWriters:
         grids = [grid, *(grid.field or ())]
         for writer, number in zip(self.writers, self.maps, strict=True):
             writer.finish(grids[number])
-
-
-def _slab_writer(path: Path) -> Any:
-    suffix = _suffix(path)
-    if suffix.endswith(".zarr"):
-        from vmdpotential.io.maps.omezarr import ZarrWriter
-
-        return ZarrWriter(path)
-    if suffix == ".cmap":
-        from vmdpotential.io.maps.cmap import CmapWriter
-
-        return CmapWriter(path)
-    from vmdpotential.io.maps.ccp4 import Ccp4Writer
-
-    return Ccp4Writer(path, use_nstart=suffix == ".ccp4")
 
 
 def open_map(path: Path | str, whole: int = WINDOW_NODES) -> Grid:
@@ -228,24 +225,10 @@ def open_map(path: Path | str, whole: int = WINDOW_NODES) -> Grid:
     with files.reading_file(path):
         suffix = _format(path)
         if suffix in LARGE and not isinstance(path, files.BufferedStream) and not files.is_compressed(path):
-            grid = _opener(suffix)(path)
+            grid: StoredGrid = _find(_OPENERS, suffix)(path)
             if grid.lattice.size > whole:
                 return grid
     return read_map(path)
-
-
-def _opener(suffix: str) -> Callable[[Path], StoredGrid]:
-    if suffix.endswith(".zarr"):
-        from vmdpotential.io.maps.omezarr import open_zarr
-
-        return open_zarr
-    if suffix == ".cmap":
-        from vmdpotential.io.maps.cmap import open_cmap
-
-        return open_cmap
-    from vmdpotential.io.maps.ccp4 import open_ccp4
-
-    return open_ccp4
 
 
 def read_map(path: Path | str) -> Grid:
@@ -284,7 +267,10 @@ def read_map(path: Path | str) -> Grid:
         if not suffix:
             raise InputError(f"{path}: neither its suffix nor its content is that of a map format",
                              f"choose one of {', '.join(SUFFIXES)}")
-        return _reader(suffix)(path)
+        if suffix not in _READERS:
+            return _all_of(path, _find(_OPENERS, suffix)(path))
+        grid: Grid = _find(_READERS, suffix)(path)
+        return grid
 
 
 def _format(path: Path) -> str:
@@ -305,8 +291,6 @@ def _recognised(path: Path) -> str:
     start = files.first_bytes(path, 1 << 16)
     if start.startswith(b"PK\3\4"):
         return ".npz"
-    if start.startswith(b"\x89HDF"):
-        return ".cmap"
     if start[208:211] == b"MAP":
         return ".mrc"
     lines = files.plain_text(start).split(b"\n")
@@ -331,59 +315,15 @@ def _suffix(path: Path) -> str:
     return next((suffix for suffix in SUFFIXES if name.endswith(suffix) and name != suffix), "")
 
 
-def _reader(suffix: str) -> Callable[[Path], Grid]:
-    if suffix in (".dx", ".dx.gz"):
-        from vmdpotential.io.maps.dx import read_dx
-
-        return read_dx
-    if suffix in (".mrc", ".map", ".ccp4"):
-        from vmdpotential.io.maps.ccp4 import read_ccp4
-
-        return read_ccp4
-    if suffix == ".cmap" or suffix.endswith(".zarr"):
-        return lambda path: _all_of(path, _opener(suffix)(path))
-    if suffix == ".npz":
-        from vmdpotential.io.maps.npz import read_npz
-
-        return read_npz
-    if suffix == AUTODOCK:
-        from vmdpotential.io.maps.autodock import read_autodock
-
-        return read_autodock
-    from vmdpotential.io.maps.cube import read_cube
-
-    return read_cube
+def _find(table: Mapping[str, str], suffix: str) -> Callable[..., Any]:
+    """Import what a table of formats has for a suffix, with the options that the suffix chooses."""
+    module, _, name = table[suffix].partition(":")
+    return partial(getattr(import_module(f"vmdpotential.io.maps.{module}"), name), **_OPTIONS.get((name, suffix), {}))
 
 
-def _all_of(path: Path, grid: StoredGrid) -> Grid:
+def _all_of(path: Path, grid: Grid) -> Grid:
     from vmdpotential.io.maps.mapformat import check_finite
 
     values = grid.values
     check_finite(path, grid.lattice, values)
     return grid.with_values(values)
-
-
-def _writer(suffix: str) -> Callable[[Path, Grid], None]:
-    if suffix in (".dx", ".dx.gz"):
-        from vmdpotential.io.maps.dx import write_dx
-
-        return lambda path, grid: write_dx(path, grid, compress=suffix == ".dx.gz")
-    if suffix in (".mrc", ".map", ".ccp4"):
-        from vmdpotential.io.maps.ccp4 import write_ccp4
-
-        return lambda path, grid: write_ccp4(path, grid, use_nstart=suffix == ".ccp4")
-    if suffix == ".cmap":
-        from vmdpotential.io.maps.cmap import write_cmap
-
-        return write_cmap
-    if suffix.endswith(".zarr"):
-        from vmdpotential.io.maps.omezarr import write_zarr
-
-        return write_zarr
-    if suffix == ".npz":
-        from vmdpotential.io.maps.npz import write_npz
-
-        return write_npz
-    from vmdpotential.io.maps.cube import write_cube
-
-    return write_cube

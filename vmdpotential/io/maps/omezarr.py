@@ -45,7 +45,7 @@ def library() -> Any:
     ------
     BackendError
     """
-    zarr = extras.load_optional("zarr", "Zarr maps", "large", "use .cmap, .mrc or .dx")
+    zarr = extras.load_optional("zarr", "Zarr maps", "large", "use .mrc or .dx")
     if int(zarr.__version__.split(".")[0]) < 3:
         raise BackendError(f"Zarr maps need zarr 3, not {zarr.__version__}", extras.install_command("large"))
     return zarr
