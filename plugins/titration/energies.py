@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.continuum.equation import enclosing_lattice
+from vmdpotential.continuum.equation import aligned_lattice
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
 from vmdpotential.engines import Engine
@@ -150,15 +150,14 @@ def site_energies(positions: Floats, radii: Floats, neutral: Floats, changes: li
         errors[k] = (own + others) * error
         ratio = both.ratio
         progress.report_progress("pKa values", 0.8 * (k + 1) / count)
-    nodes = enclosing_lattice(lattice)[0].origin
     compounds: dict[bytes, list[int]] = {}
     for k, change in enumerate(changes):
         compounds.setdefault(change.model.tobytes(), []).append(k)
     for rows in compounds.values():
         model_atoms = changes[rows[0]].model
         small = solvent.around(positions[model_atoms], radii[model_atoms])
-        solutions = solve_charge_sets(small, _aligned(positions[model_atoms], solvent.spacing, nodes, ratio), engine,
-                                      iter(sets[rows][:, model_atoms]))
+        nodes = aligned_lattice(Lattice.around(small.positions, solvent.spacing, MARGIN), lattice, ratio)
+        solutions = solve_charge_sets(small, nodes, engine, iter(sets[rows][:, model_atoms]))
         for k, both in zip(rows, solutions, strict=True):
             reaction, error = _reactions(both)
             own = neutral[model_atoms] + 0.5 * sets[k][model_atoms]
@@ -181,15 +180,3 @@ def _coulomb(positions: Floats, change: ChargeChange, solvent: Solvent) -> Float
     r = np.linalg.norm(positions[:, None] - positions[change.atoms], axis=2)
     inverse = np.where(r > SAME, 1 / np.maximum(r, SAME), 0.0)
     return (solvent.constant / solvent.inside) * inverse @ change.charges
-
-
-def _aligned(positions: Floats, spacing: float, nodes: Floats, ratio: int) -> Lattice:
-    """Return a lattice around positions (M, 3), A, whose solver has nodes at the same places, also the coarse ones.
-
-    The solver's own lattice begins at `nodes` (3,), A, modulo the coarse spacing.
-    """
-    lattice = Lattice.around(positions, spacing, MARGIN)
-    begin = enclosing_lattice(lattice)[0].origin
-    step = ratio * spacing
-    return Lattice(lattice.origin + (nodes - begin) - step * np.rint((nodes - begin) / step), lattice.spacing,
-                   lattice.shape)

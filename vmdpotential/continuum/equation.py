@@ -68,6 +68,18 @@ def enclosing_lattice(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], 
     return Lattice(lattice.origin - lattice.spacing * (a, b, c), lattice.spacing, (nx, ny, nz)), (a, b, c), depth
 
 
+def aligned_lattice(around: Lattice, nodes: Lattice, ratio: int) -> Lattice:
+    """Return a lattice around a part of a molecule with the nodes of that of the whole, also coarse ones.
+
+    It is `around`, moved by at most half a coarse spacing. The solver's own lattice of the whole is that for `nodes`;
+    the coarse spacing is `ratio` times the fine one. So the solutions of both have the same errors of the lattice
+    where their surfaces are the same.
+    """
+    apart = enclosing_lattice(nodes)[0].origin - enclosing_lattice(around)[0].origin
+    step = ratio * around.spacing
+    return Lattice(around.origin + apart - step * np.rint(apart / step), around.spacing, around.shape)
+
+
 #: The two faces across each axis: the axis, and the index along it.
 LATTICE_FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
 

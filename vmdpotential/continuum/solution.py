@@ -205,7 +205,7 @@ class TwoLattices:
 
     def _solve(self, before: tuple[KnownSolution, KnownSolution] | None, again: bool = False) -> None:
         continuum, engine, fine, wide = self.continuum, self.engine, self._fine_lattice, self.far.lattice
-        exposed = _exposed(continuum)
+        exposed = exposed_to_faces(continuum)
         apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
         if continuum.membrane is not None:
             apart[2] = 0.0  # its faces are kinks
@@ -587,7 +587,7 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     return _screened(continuum, engine, points, positions, charges, CLUSTERS)
 
 
-def _exposed(continuum: Continuum) -> bool:
+def exposed_to_faces(continuum: Continuum) -> bool:
     """Return whether ions do not shield the molecule from errors at the faces of the coarse lattice."""
     return continuum.kappa * BEYOND < 1 or continuum.membrane is not None
 
@@ -632,7 +632,7 @@ def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
     # where the box is close to the faces, at which they give the potential, clusters are small, and inside of them
     room = float(np.minimum(low - lattice.origin, lattice.last - high).min())
     apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()), 0.5 * room)
-    if not _exposed(c):
+    if not exposed_to_faces(c):
         return _gathered(engine, *found, low, high, apart, float(np.abs(c.charges).sum()))
     points, charges = (engine.to_host(array) for array in found)
     if c.kappa == 0:

@@ -1,8 +1,9 @@
 """Energies of binding of two parts of a structure in water: their interaction, desolvation and surface.
 
-All states of the thermodynamic cycle use the same grid (M. K. Gilson, B. Honig, Proteins 4 (1988) 7): the charges of
-each part are solvated in the shape of the part alone, and in the shape of the complex, from which more water is
-excluded. With a Generalized Born model, the complex has other Born radii than the parts.
+The charges of each part are solvated in the shape of the part alone, and in the shape of the complex, from which more
+water is excluded. All states of the thermodynamic cycle have the same grid points, so that errors of the grid cancel
+(M. K. Gilson, B. Honig, Proteins 4 (1988) 7); a part alone only has those around it, unless no ions shield it from
+errors at the faces. With a Generalized Born model, the complex has other Born radii than the parts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request
+from vmdpotential.continuum.equation import aligned_lattice
+from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request, exposed_to_faces
 from vmdpotential.continuum.solver import SolventRequest, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import get_engine
@@ -284,12 +286,16 @@ class PbBinding(BindingPlan):
         number = 1
         solved.charge(sources[1])
         within.append(np.stack([solved.reaction, solved.reaction_errors().expected]))
+        ratio = solved.ratio
         del solved
         screening, desolvation, sizes = np.empty(len(charges)), np.empty(len(charges)), []
         errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
         for number in range(2):
             part, potential = parts[number], within[number]
-            alone = TwoLattices(alone_in[number], lattice, engine, total)
+            nodes = lattice
+            if not exposed_to_faces(alone_in[number]):  # otherwise, errors at faces that are the same cancel
+                nodes = aligned_lattice(Lattice.around(positions[part], self.spacing, PADDING), lattice, ratio)
+            alone = TwoLattices(alone_in[number], nodes, engine, total)
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
