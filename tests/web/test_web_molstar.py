@@ -1,13 +1,10 @@
 """Scenes of the command view in Mol*, and the colours of one entry in several programs."""
 
-from pathlib import Path
-
-import matplotlib.colors
 import molstar
 import numpy as np
 import pytest
+import same_colours
 import trimesh
-from scipy.interpolate import RegularGridInterpolator
 from scipy.spatial import cKDTree
 
 import vmdpotential as vp
@@ -15,12 +12,8 @@ from vmdpotential import registry
 from vmdpotential.figures.colours import COLOUR_STOPS, sign_colour
 from vmdpotential.frontend import adapters, cli
 from vmdpotential.grid.planes import Plane
-from vmdpotential.molecule.elements import van_der_waals_radii
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.mvs import ION, SceneOptions, view_scene
-
-#: Largest difference of the value that a colour stands for, as a fraction of the range of the colours.
-TOLERANCE = 0.01
 
 
 def test_mol_star_shows_surface_key_plane_and_ions(browser, small, tmp_path):
@@ -54,42 +47,17 @@ def test_mol_star_shows_surface_key_plane_and_ions(browser, small, tmp_path):
 @pytest.fixture(scope="module")
 def entry(tmp_path_factory):
     """Lysozyme, its potential in water, and the files that the command surface writes."""
-    folder = tmp_path_factory.mktemp("entry")
-    structure = vp.prepare(vp.read_structure(Path(__file__).parents[2] / "data" / "1aki.pdb.gz")).structure
-    structure = structure.take(vp.select(structure, "protein"))
-    vp.write_structure(structure, folder / "entry.pqr")
-    structure = vp.read_structure(folder / "entry.pqr")
-    grid = vp.potential_map(structure, spacing=1.0)
-    vp.write_map(grid, folder / "map.npz")
-    assert cli.main(["surface", str(folder / "entry.pqr"), str(folder / "map.npz"), "--mesh-spacing", "0.5", "-o",
+    entry = same_colours.write_entry(tmp_path_factory.mktemp("entry"))
+    folder = entry.path.parent
+    vp.write_map(entry.grid, folder / "map.npz")
+    assert cli.main(["surface", str(entry.path), str(folder / "map.npz"), "--mesh-spacing", "0.5", "-o",
                      str(folder / "s.glb"), str(folder / "s.ply")]) == 0
-    return folder, structure, grid
+    return entry
 
 
 def test_an_entry_has_the_same_colours_in_all_programs(browser, entry, tmp_path):
-    """1,000 points of its surface; what each program draws stands for the value of the map 1.4 A outside."""
-    folder, structure, grid = entry
-    value = RegularGridInterpolator(grid.lattice.axes(), grid.values.astype(float), bounds_error=True)
-    atoms, radii = cKDTree(structure.positions), van_der_waals_radii(structure.elements)
-    low, high = -5.0, 5.0
-    steps = np.linspace(low, high, 4001)
-    scale = matplotlib.colors.LinearSegmentedColormap.from_list("", COLOUR_STOPS, len(steps))(np.linspace(0, 1, 4001))
-    shades = cKDTree(scale[:, :3])
-
-    def value_at(vertices, normals):
-        """Return the values 1.4 A outside; NaN where this would be within a water of another wall."""
-        places = vertices + 1.4 * normals
-        distance, atom = atoms.query(places, 16)
-        return np.where((distance - radii[atom]).min(1) > 1.3, value(places), np.nan)
-
-    def check(colours, values):
-        """Compare the values that colours (N, 3), 0 to 1, stand for."""
-        known = np.flatnonzero(np.isfinite(values))
-        chosen = np.random.default_rng(3).choice(known, 1000, replace=False)
-        stated = steps[shades.query(colours[chosen])[1]]
-        differences = np.abs(stated - np.clip(values[chosen], low, high))
-        assert differences.max() < TOLERANCE * (high - low)
-
+    """1,000 points of its surface; tests of PyMOL and ChimeraX check theirs."""
+    folder, structure, value_at, check = entry.path.parent, entry.structure, entry.value_at, entry.check
     ply, glb = (trimesh.load_scene(folder / name, process=False).geometry.popitem()[1] for name in ("s.ply", "s.glb"))
     values = value_at(ply.vertices, ply.vertex_normals)
     check(ply.visual.vertex_colors[:, :3] / 255, values)
@@ -97,7 +65,7 @@ def test_an_entry_has_the_same_colours_in_all_programs(browser, entry, tmp_path)
     check(np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055), values)
 
     scene = tmp_path / "scene.mvsx"
-    registry.get("command", "view")(structure=structure, maps=(grid,), prepare="never", output=scene)
+    registry.get("command", "view")(structure=structure, maps=(entry.grid,), prepare="never", output=scene)
     molstar.open_scene(browser, scene, tmp_path)
     (corners, colours), = molstar.meshes(browser)
     distance, nearest = cKDTree(ply.vertices).query(corners)
@@ -107,15 +75,16 @@ def test_an_entry_has_the_same_colours_in_all_programs(browser, entry, tmp_path)
     check(colours[:, 0] / 255, values[nearest].mean(1))
 
     page = tmp_path / "page.html"
-    view_page(structure, grid).save(page)
+    view_page(structure, entry.grid).save(page)
     browser.open(page)
     groups = browser.run("""vmdpotential.scene.meshes.surface.shape.geo.geometryGroups.map((g) =>
         [g.vertexArray, g.normalArray, g.colorArray].map((row) => Array.from(row).slice(0, 3 * g.vertices)))""")
     positions, normals, colours = (np.concatenate([group[n] for group in groups]).reshape(-1, 3) for n in range(3))
     check(colours, value_at(positions, normals))
 
-    drawn = adapters.drawn_in_vmd(registry.get("command", "map")(structure=structure, spacing=1.0), "")["surface"]
+    report = registry.get("command", "map")(structure=structure, spacing=same_colours.SPACING)
+    drawn = adapters.drawn_in_vmd(report, "")["surface"]
     vertices, normals = (np.array([row.split() for row in drawn[name]], float) for name in ("vertices", "normals"))
     number = np.array(drawn["colours"]) - adapters.SCALE.start
-    check(scale[np.rint(number / (len(adapters.SCALE) - 1) * 4000).astype(int), :3],
+    check(entry.shades[np.rint(number / (len(adapters.SCALE) - 1) * (same_colours.SHADES - 1)).astype(int)],
           value_at(vertices, normals))
