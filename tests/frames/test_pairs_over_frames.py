@@ -61,8 +61,9 @@ def same(actual, expected):
         return all(first[key].tobytes() == second[key].tobytes() for key in first.files)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+# each command once; further ways to compute energies use the same task
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly if name in (
+    "totals", "born residues", "poisson") else pytest.mark.slow) for name in COMMANDS])
 def test_same_bits_with_workers_and_after_a_stop(name, frames, tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "DISK", 1e12)  # blocks are kept that are soon computed again
     suffix = ".npz" if name == "forces" else ".csv"

@@ -20,7 +20,8 @@ def test_damaged_files_are_read_or_refused(count, tmp_path):
     assert f"{count} files" in done.stdout
 
 
-@pytest.mark.parametrize("index", [0, 1, *(pytest.param(index, marks=pytest.mark.slow) for index in range(2, 20))])
+@pytest.mark.parametrize("index", [0, 1, *(pytest.param(
+    index, marks=pytest.mark.slow if index < 10 else pytest.mark.nightly) for index in range(2, 30))])
 def test_random_systems_are_right_within_stated_errors_or_refused(index):
     assert systems.check(1, index)[1] == []
 

@@ -194,7 +194,7 @@ def test_every_struct_of_this_package_can_be_read_and_has_the_compilers_size(tmp
         checks = "".join(f"static_assert(sizeof({names[kernel]}) == {each.record.itemsize});\n"
                          for kernel, each in arguments.items())
         checked = tmp_path / path.name
-        checked.write_text(text.replace("#endif", "", 0) + "\n#ifndef __CUDACC__\n" + checks + "#endif\n")
+        checked.write_text(text + "\n#ifndef __CUDACC__\n" + checks + "#endif\n")
         subprocess.run([*build.find_compiler(), *build.OPTIONS, f"-I{build.HEADER_FOLDER}", "-fsyntax-only", checked],
                        check=True)
 

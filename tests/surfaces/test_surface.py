@@ -15,6 +15,7 @@ from vmdpotential import errors
 from vmdpotential.commands.surface import command
 from vmdpotential.figures import surfaces
 from vmdpotential.frontend import cli
+from vmdpotential.frontend.arguments import build_parser, join_negative_values
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.maps import write_map
 from vmdpotential.molecule.elements import van_der_waals_radii
@@ -161,12 +162,14 @@ def files(tmp_path):
     ["--view", "z", "-z"], ["--view", "-y"], ["--view=-y"], ["--view", "-x", "x", "-z", "y", "-y", "z"],
     ["--view", "-x", "--view", "x"], ["--view", "1,1,0", "-1,1,0", "-short", "--up", "-y"], ["--up", "-1,0,2"],
     ["--facing", "//A/1", "--view=-1,0,0"]])
-def test_every_direction_can_be_typed(files, words, capsys):
-    call = ["surface", str(files / "three.pdb"), str(files / "map.dx"), "--atoms", "all", "--spacing", "0.5"]
-    assert cli.main([*call, "--figure", str(files / "f.svg"), *words]) == 0
+def test_every_direction_can_be_typed(files, words):
+    structure, grid, figure = (str(files / name) for name in ("three.pdb", "map.dx", "f.svg"))
+    assert cli.main(["surface", structure, grid, "--atoms", "all", "--mesh-spacing", "1", "--figure", figure, *words]) == 0
     assert (files / "f.svg").exists()
     # a file may follow another option
-    assert cli.main([call[0], *words, "--figure", str(files / "f.svg"), "--force", *call[1:]]) == 0
+    typed = [vars(build_parser(line).parse_args(join_negative_values(line))) for line in (
+        ["surface", structure, grid, "--figure", figure, *words], ["surface", *words, "--figure", figure, structure, grid])]
+    assert typed[0] == typed[1]
 
 
 @pytest.mark.parametrize(("options", "label"), [([], "kT/e"), (["--label", "phi"], "phi")])
