@@ -164,11 +164,11 @@ def files(tmp_path):
     ["--facing", "//A/1", "--view=-1,0,0"]])
 def test_every_direction_can_be_typed(files, words):
     structure, grid, figure = (str(files / name) for name in ("three.pdb", "map.dx", "f.svg"))
-    assert cli.main(["surface", structure, grid, "--atoms", "all", "--mesh-spacing", "1", "--figure", figure, *words]) == 0
+    first = ["surface", structure, grid, "--figure", figure, *words]
+    assert cli.main([*first, "--atoms", "all", "--mesh-spacing", "1"]) == 0
     assert (files / "f.svg").exists()
-    # a file may follow another option
-    typed = [vars(build_parser(line).parse_args(join_negative_values(line))) for line in (
-        ["surface", structure, grid, "--figure", figure, *words], ["surface", *words, "--figure", figure, structure, grid])]
+    last = ["surface", *words, "--figure", figure, structure, grid]  # a file may follow another option
+    typed = [vars(build_parser(line).parse_args(join_negative_values(line))) for line in (first, last)]
     assert typed[0] == typed[1]
 
 
