@@ -44,6 +44,23 @@ def test_solutions_are_those_of_single_charge_sets(changes, monkeypatch):
     assert (count, len(made)) == (4, 2)  # one equation for each of both lattices, whatever the number of sets
 
 
+@pytest.mark.parametrize("moved", [0.0, 0.1])
+@pytest.mark.parametrize("first", [(2, 3, 1), (-1, 0, 0), (0, 0, 12)])
+def test_potentials_of_charges_on_a_part_of_known_nodes(first, moved):
+    """They are those that are kept, if the charges and the nodes are the same."""
+    charges, total = np.array([1.0, -0.5, 0.3, 0.2]), NodePotential("cpu", keeps_values=True)
+    whole = Lattice.around(PLACES, 0.5, 4.0)
+    known = total(whole, PLACES, charges)
+    known[5, 5, 5] = 0.0
+    part = Lattice(whole.origin + 0.5 * np.array(first), whole.spacing, (12, 11, whole.shape[2] - 5))
+    values, new = total(part, PLACES + moved, charges), NodePotential("cpu")(part, PLACES + moved, charges)
+    node = tuple(5 - n for n in first)
+    if first == (2, 3, 1) and not moved:
+        assert values[node] == 0
+        new[node] = 0.0
+    assert values == pytest.approx(new, rel=1e-6)
+
+
 def test_reaction_potentials_are_reciprocal():
     """The potential of a at b is that of b at a; the lattice keeps this to its error."""
     continuum, engine = balls(), get_engine("cpu")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from vmdpotential.continuum.equation import (
     KERNELS,
     LATTICE_FACES,
     POINTS_PER_TASK,
+    SOLUTION_TOLERANCE,
     KnownSolution,
     Problem,
     Values,
@@ -61,10 +62,6 @@ FREE_COARSE_NODES = 800_000
 #: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
 #: and takes up to 15 bytes a node.
 KEPT = 4_000_000
-
-#: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the
-#: coarse lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A.
-ROUGH, START = 1e-3, 3e-5
 
 #: Factors on the extrapolated errors of potentials, chosen so that at most 5 % of 50 structures have a larger error
 #: (scripts/pb_errors.py).
@@ -128,6 +125,9 @@ DECAYED = 14.0
 #: Pairs of points and charges below which the charges' own potential is summed exactly.
 PAIRS = 1_000_000_000
 
+#: Largest distance, in spacings, between nodes that are the same.
+SAME_NODE = 1e-6
+
 #: Number of charges up to which their own potential at nodes is summed directly, without a choice of the method.
 FEW = 32
 
@@ -140,6 +140,25 @@ COMPARED, STEP = 2000, 0.01
 
 #: Least number of points at which the potentials of both lattices are compared, if there are so many.
 COMPARED_POINTS = 4000
+
+
+class Tolerances(NamedTuple):
+    """Tolerances of solutions: norms of residuals relative to those of the first ones."""
+
+    #: Of first solutions, which give the flow along the surface.
+    rough: float = 1e-3
+    #: Of second ones, and the last one on the coarse lattice.
+    start: float = 3e-5
+    #: Of the last one on the fine lattice.
+    final: float = SOLUTION_TOLERANCE
+
+
+#: Tolerances of maps: DHFR's potential outside is converged to 3e-4, a tenth of the error of a lattice of 0.5 A.
+OF_MAPS = Tolerances()
+
+#: Tolerances where only reaction potentials are needed. Energies of binding of adenylate kinase's domains are converged
+#: to 0.002 kcal/mol, as by those of maps and 1/500 of the error of a lattice of 0.5 A.
+OF_ENERGIES = Tolerances(start=1e-4, final=3e-5)
 
 
 def _beside(method: Callable[..., T]) -> Callable[..., T]:
@@ -168,6 +187,7 @@ class TwoLattices:
         The solutions on both lattices of another frame, from which these start.
     lasting : bool
         Whether the same molecule follows with other charges; see :func:`solve_charge_sets`.
+    tolerances : Tolerances
 
     Attributes
     ----------
@@ -184,8 +204,9 @@ class TwoLattices:
     fine: Problem
 
     def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: NodeSum,
-                 before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False) -> None:
-        self.continuum, self.engine = continuum, engine
+                 before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False,
+                 tolerances: Tolerances = OF_MAPS) -> None:
+        self.continuum, self.engine, self._tolerances = continuum, engine, tolerances
         self._total, self._lasting = total, lasting
         fine, first, self._depth = enclosing_lattice(lattice)
         self._fine_lattice = fine
@@ -215,14 +236,14 @@ class TwoLattices:
             edge = self.far.on_faces(wide)
         else:
             edge = faces.interpolated(engine, far_field(continuum, engine, faces.points))
-        self.far.solve(edge, ROUGH)
+        self.far.solve(edge, self._tolerances.rough)
         self.far.correct()
         if exposed:
-            self.far.solve(edge, START)
+            self.far.solve(edge, self._tolerances.start)
         self._equivalent = equivalent_charges(self.far)
         if self._equivalent is not None or before is not None:
             edge = faces.interpolated(engine, self._far_field(faces.points))
-        self.far.solve(edge, START)
+        self.far.solve(edge, self._tolerances.start)
         #: Relative errors next to the molecule, and outside, by the values at the faces; of the full equation.
         self._unsettled = np.zeros(2)
         if len(continuum.ions) and self._equivalent is not None:
@@ -236,22 +257,22 @@ class TwoLattices:
         if before is not None:
             self.fine.start(before[0])
         boundary = self.far.on_faces(fine)
-        self.fine.solve(boundary, ROUGH)
+        self.fine.solve(boundary, self._tolerances.rough)
         spare = fine.size > KEPT
         if spare:
             self.fine.rest()
         self.fine.correct()
-        self.fine.solve(boundary, START)
+        self.fine.solve(boundary, self._tolerances.start)
         if spare:
             self.fine.rest()
         self._coarse = self.far.copy()
         shared = self.far.part_shared(self.fine.lattice, self.ratio)
         coarse = self.far.energy_of_ions()[0]
         self.far.agree(self.fine, self.ratio)
-        self.far.solve(edge, START)
+        self.far.solve(edge, self._tolerances.start)
         ions = self.far.energy_of_ions(shared)
         self.far.finish()  # the last solution on the fine lattice needs the most memory
-        self.fine.solve(self.far.on_faces(fine))
+        self.fine.solve(self.far.on_faces(fine), self._tolerances.final)
         ions += self.fine.energy_of_ions()
         #: Energy of the ions, kT, that half of each charge times its potential does not contain; and its error.
         self.of_ions = float(ions[0])
@@ -270,7 +291,7 @@ class TwoLattices:
             last, before = far.host(edge), np.array(far.host(far.unknown)[part])
             self._equivalent = equivalent_charges(far)
             edge = faces.interpolated(self.engine, self._far_field(faces.points))
-            far.solve(edge, START)
+            far.solve(edge, self._tolerances.start)
             after = far.host(far.unknown)[part]
             inside = [_relative(after[nodes], before[nodes]) for nodes in chosen]
             changes.append(np.array([*inside, _relative(far.host(edge), last)]))
@@ -490,7 +511,7 @@ class TwoLattices:
 
 
 def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
-                      charge_sets: Iterable[Floats]) -> Iterator[TwoLattices]:
+                      charge_sets: Iterable[Floats], tolerances: Tolerances = OF_MAPS) -> Iterator[TwoLattices]:
     """Solve the equation for one molecule with one set of charges after another.
 
     The surface, the permittivity, the ions and the levels of multigrid are made once. Each solution is that of
@@ -503,6 +524,7 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
     lattice : Lattice
     engine : Engine
     charge_sets : iterable of (N,) float64, e
+    tolerances : Tolerances
 
     Yields
     ------
@@ -517,7 +539,8 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
     total = NodePotential(engine.name)
     for charges in charge_sets:
         if solved is None:
-            solved = TwoLattices(continuum.with_charges(charges), lattice, engine, total, lasting=True)
+            solved = TwoLattices(continuum.with_charges(charges), lattice, engine, total, lasting=True,
+                                 tolerances=tolerances)
         else:
             solved.charge(charges)
         yield solved
@@ -704,10 +727,13 @@ class NodePotential:
     Parameters
     ----------
     engine : str
+    keeps_values : bool
+        Whether the last values of a spacing are kept for the same charges on a part of the same nodes.
     """
 
-    def __init__(self, engine: str) -> None:
-        self._engine = engine
+    def __init__(self, engine: str, keeps_values: bool = False) -> None:
+        self._engine, self._keeps_values = engine, keeps_values
+        self._values: dict[tuple[float, ...], tuple[Lattice, Floats, Floats, NDArray[np.float32]]] = {}
         self._charges = np.zeros(0)
         self._measured: dict[tuple[float, ...], tuple[str, float, float]] = {}
         self._plans: dict[tuple[float, ...], tuple[Lattice, Plan]] = {}
@@ -716,6 +742,20 @@ class NodePotential:
         """Return the potential at the nodes, e/A, of positions (N, 3), A, and charges (N,), e."""
         if not charges.any():
             return np.zeros(lattice.shape, np.float32)
+        spacing = tuple(lattice.spacing.tolist())
+        kept = self._values.get(spacing)
+        if kept is not None and np.array_equal(kept[1], positions) and np.array_equal(kept[2], charges):
+            first = (lattice.origin - kept[0].origin) / lattice.spacing
+            x, y, z = (slice(a, a + n) for a, n in zip(np.rint(first).astype(int).tolist(), lattice.shape, strict=True))
+            part = kept[3][x, y, z]
+            if part.shape == lattice.shape and first.min() > -0.5 and abs(first - np.rint(first)).max() < SAME_NODE:
+                return np.ascontiguousarray(part)
+        values = self._of_charges(lattice, positions, charges)
+        if self._keeps_values:
+            self._values[spacing] = lattice, positions, charges, values
+        return values
+
+    def _of_charges(self, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
         engine = get_engine(self._engine)
         request = Request(lattice, None, COULOMB.bind(), ChargeStatistics.of(positions, charges), tolerance=TOLERANCE)
         if not np.array_equal(charges, self._charges):

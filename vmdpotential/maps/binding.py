@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from vmdpotential import registry
 from vmdpotential.continuum.equation import aligned_lattice
-from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request, exposed_to_faces
+from vmdpotential.continuum.solution import (
+    OF_ENERGIES,
+    NodePotential,
+    TwoLattices,
+    continuum_of_request,
+    exposed_to_faces,
+)
 from vmdpotential.continuum.solver import SolventRequest, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import get_engine
@@ -248,7 +254,7 @@ class PbBinding(BindingPlan):
 
     def __post_init__(self) -> None:
         #: The potentials at nodes of the charges of each part, by methods that are chosen for the first frame.
-        self._sums = [NodePotential(self.engine) for _ in range(2)]
+        self._sums = [NodePotential(self.engine, keeps_values=True) for _ in range(2)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_sums"}
@@ -281,7 +287,8 @@ class PbBinding(BindingPlan):
             return self._sums[number](nodes, places, sources)
 
         sources = [np.where(part, charges, 0.0) for part in parts]
-        solved = TwoLattices(whole.with_charges(sources[0]), lattice, engine, total, lasting=True)
+        solved = TwoLattices(whole.with_charges(sources[0]), lattice, engine, total, lasting=True,
+                             tolerances=OF_ENERGIES)
         within = [np.stack([solved.reaction, solved.reaction_errors().expected])]
         number = 1
         solved.charge(sources[1])
@@ -295,7 +302,7 @@ class PbBinding(BindingPlan):
             nodes = lattice
             if not exposed_to_faces(alone_in[number]):  # otherwise, errors at faces that are the same cancel
                 nodes = aligned_lattice(Lattice.around(positions[part], self.spacing, PADDING), lattice, ratio)
-            alone = TwoLattices(alone_in[number], nodes, engine, total)
+            alone = TwoLattices(alone_in[number], nodes, engine, total, tolerances=OF_ENERGIES)
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
