@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import charges_at, slow
+from helpers import charges_at, refused, slow
 from structure_files import TOOLS
 
 from vmdpotential import progress, registry
@@ -86,7 +86,7 @@ def test_refusals(apbs, monkeypatch):
     ):
         with pytest.raises(UsageError):
             in_box(ion(), **options)
-    with pytest.raises(UsageError, match="only the method pb uses radii"):
+    with refused("radii"):
         potential_map(ion(), radii="bondi", medium="vacuum")
     with pytest.raises(InputError, match="has no radius"):
         in_box(replace(charges_at([[0, 0, 0]], [1.0]), atom_names=np.array(["?"])))

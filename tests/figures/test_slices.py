@@ -4,6 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 from drawn import atoms_of, axes, linear, make, protein_like, wave
+from helpers import refused
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.contour import ContourSet
 from matplotlib.image import AxesImage
@@ -30,7 +31,7 @@ def test_parse(text, axis, position, label):
 
 @pytest.mark.parametrize("text", ["q=3", "z", "z=", "z=abc", "z=nan", "z=inf", "12", "", "z=1,2"])
 def test_parse_refuses(text):
-    with pytest.raises(UsageError, match="write an axis and a position"):
+    with refused("plane"):
         Plane.parse(text)
 
 

@@ -7,12 +7,12 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from helpers import charges_at, random_charges, relative_rms, rms, water
+from helpers import charges_at, random_charges, refused, relative_rms, rms, water
 from written_frames import write_frames
 
 from vmdpotential import frontend, io, progress
 from vmdpotential.commands.average import command
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.frames.options import Execution
 from vmdpotential.frontend.cli import main
 from vmdpotential.io.maps import read_map
@@ -152,7 +152,7 @@ def test_frames_are_fitted_by_rotation_in_an_open_boundary_alone():
     moved = [molecule.positions + shift for shift in ([0, 0, 0], [3, 4, 5.0])]
     made = command(structure=boxed, trajectory=Held.of(moved), stat="mean,std", **OPTIONS)
     assert made.data["standard_deviation"] < 2e-3 * rms(made.objects["grid"].values)
-    with pytest.raises(UsageError, match="a periodic cell is not rotated"):
+    with refused("motion"):
         command(structure=boxed, trajectory=Held.of(moved), motion="rotation", **OPTIONS)
 
 

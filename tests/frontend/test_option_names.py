@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import shell
+from helpers import refused, shell
 
 import vmdpotential as vp
 from vmdpotential import registry
@@ -44,7 +44,7 @@ def test_functions_without_options_as_objects_take_aliases(ligand):
         {"dielectric": 40.0, "parameters": {"probe": 1.2}},
         {"dielectric_constant": 40.0, "interaction_params": {"probe": 1.2}}))
     assert by_alias == by_name
-    with pytest.raises(vp.UsageError, match="permittivity"):
+    with refused("permittivity"):
         vp.solvation_energy(structure, permittivity=40.0)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_kernels import ARCHITECTURES, compile_for_all
-from helpers import EVERYTHING, definition
+from helpers import EVERYTHING, definition, refused
 from historical_sums import CASES, LATTICE, atoms, request, run, shifted
 
 from vmdpotential import registry
@@ -27,13 +27,13 @@ def test_what_does_not_fit_together_is_refused(monkeypatch):
     for method, bound in ((largebin, shifted(5.0)), (simple, coulomb)):
         with pytest.raises(UsageError, match=f"{method.name}: only runs on a GPU; use engine=cuda"):
             method.plan(request(method, bound), cpu)
-        with pytest.raises(UsageError, match="has no double precision; use precision=single"):
+        with refused("method"):
             method.plan(request(method, bound, precision="double"), cuda)
-    with pytest.raises(UsageError, match="needs an interaction with a cutoff"):
+    with refused("method"):
         overlap.plan(request(overlap, coulomb), cuda)
-    with pytest.raises(UsageError, match="cannot compute a boundary that is periodic"):
+    with refused("method"):
         simple.plan(request(simple, coulomb, cell=Cell.from_parameters(7, 8, 9)), cuda)
-    with pytest.raises(UsageError, match="only sums coulomb"):
+    with refused("method"):
         simple.plan(request(simple, shifted(5.0)), cuda)
     assert not run("overlap", LATTICE, np.zeros((0, 3)), np.zeros(0), shifted(5.0)).any()
     plan = overlap.plan(request(overlap, shifted(5.0)), cuda)

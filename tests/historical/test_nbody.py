@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import refused
 from pairs import apart, coulomb_by_hand
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError
 from vmdpotential.interactions import SOFT_CORE, lennard_jones
 from vmdpotential.pairs import all_pairs
 from vmdpotential.pairs.all_pairs import sum_coulomb
@@ -154,7 +154,7 @@ def test_two_masses_and_two_ions():
     assert soft.jerks is None
     ions = nbody.lennard_jones_coulomb(two, [1, -1], [2.5, 2.5], [0.1, 0.1], engine="cpu", precision="double")
     np.testing.assert_allclose(ions.energies.sum(0), [-coulomb_constant("kcal/mol/e") / 5, -0.1], rtol=1e-12)
-    with pytest.raises(UsageError, match="masses"):
+    with refused("masses"):
         nbody.gravity(two, [1.0])
-    with pytest.raises(UsageError, match="linear"):
+    with refused("dielectric"):
         nbody.lennard_jones_coulomb(two, [1, -1], [1, 1], [0, 0], "none")

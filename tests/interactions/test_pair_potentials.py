@@ -9,7 +9,6 @@ from helpers import refused
 from scipy import special
 
 from vmdpotential import registry
-from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Interaction, coulomb, lennard_jones
 from vmdpotential.interactions.csource import CSource
 from vmdpotential.interactions.pairs import (
@@ -93,7 +92,7 @@ def test_a_length_that_is_a_plain_number_is_refused():
 def test_a_rule_of_one_of_two_atoms_is_refused():
     """The forces on both would not be opposite."""
     rule = CombinationRule("sources", {"source": 1}, {}, lambda i, j, pair: {"weight": j.source})
-    with pytest.raises(UsageError, match="source of only one") as caught:
+    with refused("interaction") as caught:
         PairPotential((PairTerm("x", coulomb.INTERACTION.bind(), rule),)).scaled()
     assert caught.value.parameter == "interaction"
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app
 from structure_files import MDA, TOOLS
 
-from vmdpotential.errors import ChargeError, InputError, UsageError
+from vmdpotential.errors import ChargeError, InputError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
@@ -117,7 +118,7 @@ def test_residues_must_have_just_the_atoms_that_are_given(
         lysozyme, "amber14", residues=[renamed, replace(renamed, charges={"C1": 1.0}), nothing])
     assert report.given[0].startswith("TMP1 from ligand.mol2 (1 residue")
     assert "has no residues NIL, for which charges were given" in caplog.text
-    with pytest.raises(UsageError, match="is for residues without charges, and all of these atoms have some"):
+    with refused("charges"):
         charges_and_report(structure, residues=[xylene])
 
 

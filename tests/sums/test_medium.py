@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at, interaction, random_charges, relative_rms
+from helpers import charges_at, interaction, random_charges, refused, relative_rms
 
 from vmdpotential.commands.average import command as average
 from vmdpotential.commands.live import command as live
@@ -123,7 +123,7 @@ def test_the_tail_counts_in_the_error_of_a_periodic_map():
 
 def test_screened_is_an_interaction_by_itself(ions):
     for options in ({"smear": 1.0}, {"interaction": "distance_dependent"}, {"parameters": {"debye_length": 8.0}}):
-        with pytest.raises(UsageError, match="the salt already determines the interaction"):
+        with refused("screened"):
             potential_map(ions, screened=0.15, **options)
     for command in (map_, average, live):
         assert {"screened", "radii"} <= {parameter.name for parameter in command.parameters}
