@@ -1,11 +1,11 @@
-"""Measure the coverage of the 95 % intervals of commands, for random series.
+"""Measure the coverage of the standard errors and the 95 % intervals of commands, for random series.
 
     python scripts/coverage_of_errors.py [SERIES]
 
-prints for each kind of series, use, number of frames and number of correlation times that these span the fraction of
-the stated intervals that contain the true mean, and in brackets the fraction of the series that have an interval. The
-correlation decays exponentially, or to a third of it within a tenth of the time (two), or is that of a walk back to the
-mean from two standard deviations (drift).
+prints for each kind of series, use, number of frames and number of correlation times that these span the fractions of
+the series whose mean is within the stated standard error and interval of the true mean, and in brackets the fraction of
+the series that have an error. The correlation decays exponentially, or to a third of it within a tenth of the time
+(two), or is that of a walk back to the mean from two standard deviations (drift).
 """
 
 from __future__ import annotations
@@ -57,51 +57,52 @@ def blocks(values: Floats) -> tuple[list[int], list[Floats]]:
     return [len(part) for part in parts], [part.mean(0) for part in parts]
 
 
-def intervals(known: Sequence[Uncertainty | None]) -> Floats:
-    """Return half the widths of the intervals, NaN for those that are missing."""
-    return np.array([np.nan if item is None else float(item.interval.ravel()[0]) for item in known])
+def widths(known: Sequence[Uncertainty | None]) -> Floats:
+    """Return standard errors and half the widths of the intervals (2, ...), NaN for those that are missing."""
+    return np.array([(np.nan, np.nan) if item is None else (item.error.ravel()[0], item.interval.ravel()[0])
+                     for item in known]).T
 
 
 def average(values: Floats) -> Floats:
-    """Return the intervals of maps with a single point."""
+    """Return the errors of maps with a single point."""
     results = []
     for item in values.T:
         mean = BlockMean(spread=False)
         for count, block in zip(*blocks(item[:, None]), strict=True):
             mean.add(count, block)
         results.append(mean.uncertainty())
-    return intervals(results)
+    return widths(results)
 
 
 def profile(values: Floats) -> Floats:
-    """Return the intervals of curves with a single node."""
+    """Return the errors of curves with a single node."""
     counts, means = blocks(values)
-    return intervals([uncertainty_of_mean(item) for item in as_equal(counts, np.array(means)).T])
+    return widths([uncertainty_of_mean(item) for item in as_equal(counts, np.array(means)).T])
 
 
 def field(values: Floats) -> Floats:
-    """Return the intervals of sites."""
+    """Return the errors of sites."""
     known = uncertainties_of_means(values)
-    return np.full(values.shape[1], np.nan) if known is None else known.interval
+    return np.full((2, values.shape[1]), np.nan) if known is None else np.stack([known.error, known.interval])
 
 
 def energy(values: Floats) -> Floats:
-    """Return the intervals of the rows of an energy table."""
+    """Return the errors of the rows of an energy table."""
     mean = FrameMean()
     for frame in values:
         mean.add(frame)
     known = mean.uncertainty()
-    return np.full(values.shape[1], np.nan) if known is None else known.interval
+    return np.full((2, values.shape[1]), np.nan) if known is None else np.stack([known.error, known.interval])
 
 
 USES = {"average": average, "profile": profile, "field": field, "energy": energy}
 
 
-def coverage(use: str, frames: int, spans: float, count: int, kind: str = "one") -> tuple[float, float]:
-    """Return the fraction of series with an interval, and the fraction whose interval contains the true mean."""
+def coverage(use: str, frames: int, spans: float, count: int, kind: str = "one") -> tuple[float, float, float]:
+    """Return the fractions of all series with an error, and with the true mean within the error and the interval."""
     values = mixed(kind, frames, count, frames / spans, np.random.default_rng([2026, frames, int(1000 / spans)]))
-    result = USES[use](values)
-    return float(np.isfinite(result).mean()), float((np.abs(values.mean(0)) <= result).mean())
+    result, off = USES[use](values), np.abs(values.mean(0))
+    return float(np.isfinite(result[1]).mean()), float((off <= result[0]).mean()), float((off <= result[1]).mean())
 
 
 def main() -> None:
@@ -109,14 +110,15 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     wrong = 0.0
     for kind, use in product(KINDS, USES):
-        print(f"{kind}, {use}\n frames" + "".join(f"{f'{spans:g} tau':>14}" for spans in SPANS))
+        print(f"{kind}, {use}\n frames" + "".join(f"{f'{spans:g} tau':>18}" for spans in SPANS))
         for frames in FRAMES:
             cells = []
             for spans in SPANS:
-                stated, covered = coverage(use, frames, spans, count, kind)
+                stated, near, covered = coverage(use, frames, spans, count, kind)
                 wrong = max(wrong, stated - covered)
-                cells.append(f"{covered / stated if stated else float('nan'):.2f} ({stated:.2f})")
-            print(f"{frames:7d}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
+                fractions = f"{near / stated:.2f} {covered / stated:.2f}" if stated else "-"
+                cells.append(f"{fractions} ({stated:.2f})")
+            print(f"{frames:7d}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
     print(f"in each cell, at most {wrong:.1%} of all series have an interval that misses the true mean")
 
 

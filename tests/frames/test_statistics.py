@@ -58,8 +58,8 @@ def test_inefficiency_is_that_of_the_correlation_time(time):
 
 
 @pytest.mark.parametrize("time", slow([0, 3, 10, 20], [3, 20]))
-def test_standard_error_is_within_a_tenth_of_the_true_one(time):
-    """Over a map of 400 points, in 80 blocks, for each of several seeds; and over the seeds it is that of the means."""
+def test_standard_error_of_a_map(time):
+    """Of 400 points in 80 blocks, for several seeds: the true one, wider because the correlation time is uncertain."""
     frames, size, columns = 2000, 25, 400
     true, means = true_error(frames, time), []
     for seed in range(6):
@@ -69,8 +69,8 @@ def test_standard_error_is_within_a_tenth_of_the_true_one(time):
             part = values[start : start + size]
             blocks.add(len(part), part.mean(0))
         np.testing.assert_allclose(blocks.mean, values.mean(0))
-        assert np.sqrt(np.mean(blocks.uncertainty().error ** 2)) == pytest.approx(true, rel=0.1)
-        assert np.sqrt(np.mean(statistics.uncertainty_of_mean(values).error ** 2)) == pytest.approx(true, rel=0.25)
+        assert 1 < np.sqrt(np.mean(blocks.uncertainty().error ** 2)) / true < 1.4
+        assert 0.9 < np.sqrt(np.mean(statistics.uncertainty_of_mean(values).error ** 2)) / true < 1.4
         means.append(values.mean(0) - 5.0)
     assert np.sqrt(np.mean(np.square(means))) == pytest.approx(true, rel=0.1)
 
@@ -102,14 +102,26 @@ INTERVALS = [(kind, use, 200) for kind in KINDS for use in sorted(USES)] + [
 def test_a_stated_interval_holds_the_mean(kind, use, frames):
     """Of 300 series: 90 % where they span five correlation times; few of shorter ones have a wrong interval."""
     for spans in (np.inf, 50, 20, 12, 5, 1):
-        stated, held = coverage(use, frames, spans, 300, kind)
+        stated, near, held = coverage(use, frames, spans, 300, kind)
         assert stated - held <= 0.1
+        if spans >= 12:
+            assert near / stated >= 0.55
         if spans >= 5:
             assert held / stated >= 0.88  # 90 %, less the deviation of so few series
         if spans == 20:
             assert stated >= 0.7 if kind == "drift" else stated >= 0.78
         if spans >= 50:
             assert stated >= 0.95
+
+
+@pytest.mark.parametrize(("spans", "least", "most"), [(200, 0.65, 0.8), (50, 0.68, 0.85), (10, 0.55, 0.75),
+                                                      (5, 0.35, 0.6)])
+def test_an_error_is_that_of_two_thirds(spans, least, most):
+    """Of 1,000 series that span so many correlation times; fewer than 30 % of those that span 5 have an error."""
+    stated, near, held = coverage("field", 200, spans, 1000)
+    assert least < near / stated < most
+    assert held / stated > 0.9
+    assert (stated > 0.97) if spans >= 50 else stated < (0.6 if spans == 10 else 0.3)
 
 
 @pytest.mark.parametrize("half", [slice(0, 49), slice(49, 98)])

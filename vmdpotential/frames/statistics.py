@@ -3,11 +3,12 @@
 Successive frames are correlated: n frames are worth n / g independent ones, with the statistical inefficiency
 ``g = 1 + 2 sum_t (1 - t/n) C(t)`` and the autocorrelation C; the correlation time is (g - 1) / 2. The sum is truncated
 at a window W of :data:`WINDOW` correlation times (N. Madras, A. D. Sokal, J. Stat. Phys. 50 (1988) 109). The resulting
-variance of the mean has about n / (2 W + 1) degrees of freedom. Because the window follows from the same data, the 95 %
-interval of long series is that of Student's t with fewer: the fraction :data:`COUNTED` of those above :data:`SPENT`.
+variance of the mean has about n / (2 W + 1) degrees of freedom. Because the window follows from the same data, error
+and interval of long series are those of Student's t with fewer: the fraction :data:`COUNTED` of those above
+:data:`SPENT`.
 
-Short series often appear less correlated than they are. With fewer than :data:`ENOUGH` degrees of freedom the interval
-is therefore that of all correlation times that the series could have: the squares of its :data:`MODES` slowest cosine
+Short series often appear less correlated than they are. With fewer than :data:`ENOUGH` degrees of freedom both are
+therefore those of all correlation times that the series could have: the squares of its :data:`MODES` slowest cosine
 modes have the spectrum A / (1 + (k / k0)^2) of a correlation that decays exponentially, that of the mean is A / n,
 and k0 is averaged over by its likelihood (a prior that is constant in log k0 and log A, so that each k0 contributes a
 Student's t). A series has no error where it spans fewer than :data:`SPANNED` correlation times with a probability of
@@ -55,12 +56,12 @@ TIMES_NEEDED = 10
 #: Correlation times that a series has to span, and the probability of fewer with which it has no error.
 SPANNED, DOUBT = 6.0, 0.33
 
-#: Lowest k0, number of values of k0, and number of bisections for a half-width; its confidence in this average, for
-#: correlations that do not decay exponentially.
-LOWEST, RATES, BISECTIONS, CAUTIOUS = 0.3, 24, 30, 0.975
+#: Lowest k0, number of values of k0, and number of bisections for a half-width.
+LOWEST, RATES, BISECTIONS = 0.3, 24, 30
 
-#: Confidence level of intervals.
-CONFIDENCE = 0.95
+#: Confidence levels of standard errors and of intervals; the same in this average, for correlations that do not decay
+#: exponentially.
+CONFIDENCE, CAUTIOUS = (0.6827, 0.95), (0.7, 0.975)
 
 #: Least number of blocks, if there are enough frames: correlation times longer than a block can then be estimated.
 MIN_STATISTICS_BLOCKS = 48
@@ -82,9 +83,10 @@ class Uncertainty:
     Parameters
     ----------
     error : float64 array
-        Standard error of the mean.
+        Standard error of the mean: within it is the true mean with a probability of 68 %, also where the correlation
+        time, and so the error, is uncertain.
     interval : float64 array
-        Half the width of the interval that holds the true mean with a probability of :data:`CONFIDENCE`.
+        Half the width of the interval that holds the true mean with a probability of 95 %.
     """
 
     error: Floats
@@ -318,15 +320,15 @@ class BlockMean(FrameSum):
         if factor is None:
             return None
         weighted = self._weighted
-        error = float(np.sqrt(factor / self.count))
         freedom = _common_correlation(weighted)[1]
-        if freedom >= ENOUGH:
-            return error, float(_quantiles(freedom)) * error
-        half, known = _half_widths(weighted.reshape(len(weighted), -1), True)
-        if not known[0]:
-            return None
-        between = np.square(weighted).sum() * self.count / len(weighted)  # that of all values of the sample
-        return error, max(float(_quantiles(np.inf)) * error, float(half[0] / np.sqrt(between))) if between else error
+        widths = np.sqrt(factor / self.count) * _quantiles(freedom if freedom >= ENOUGH else np.inf)
+        if freedom < ENOUGH:
+            half, known = _half_widths(weighted.reshape(len(weighted), -1), True)
+            if not known[0]:
+                return None
+            between = np.square(weighted).sum() * self.count / len(weighted)  # that of all values of the sample
+            widths = np.maximum(widths, half[:, 0] / np.sqrt(between)) if between else widths
+        return float(widths[0]), float(widths[1])
 
     def uncertainty(self) -> Uncertainty | None:
         """Return the error of the mean, with one correlation time for all values; None if there are too few frames."""
@@ -457,14 +459,14 @@ def _common_correlation(values: Floats) -> tuple[float, float]:
 
 
 def _quantiles(freedom: ArrayLike) -> Floats:
-    """Return half the widths of confidence intervals, in standard errors."""
+    """Return half the widths (2, ...) at both levels of confidence, in standard errors of many degrees of freedom."""
     from scipy.special import stdtrit
 
-    return np.asarray(stdtrit(COUNTED * (np.asarray(freedom) - SPENT), (1 + CONFIDENCE) / 2), np.float64)
+    return np.stack([stdtrit(COUNTED * (np.asarray(freedom) - SPENT), (1 + level) / 2) for level in CONFIDENCE])
 
 
 def _half_widths(values: Floats, together: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return half the widths of the intervals of the means of series (n, P), and which series are long enough (P,).
+    """Return half the widths (2, P) at both levels of means of series (n, P), and which series are long enough (P,).
 
     They are averages over the correlation time; with `together` it is common to all, for the sum of their squares (1,).
     """
@@ -475,7 +477,7 @@ def _half_widths(values: Floats, together: bool = False) -> tuple[Floats, NDArra
     modes = min(MODES, n - 1)
     if modes < FEWEST:
         count = 1 if together else values.shape[1]
-        return np.full(count, np.nan), np.zeros(count, np.bool_)
+        return np.full((2, count), np.nan), np.zeros(count, np.bool_)
     squares = np.square(dct(values - values.mean(0), axis=0, norm="ortho")[1 : modes + 1])
     squares[:, (values == values[0]).all(0)] = 0  # constant series
     if together:
@@ -487,13 +489,13 @@ def _half_widths(values: Floats, together: bool = False) -> tuple[Floats, NDArra
     weights = np.exp(weights - weights.max(0))
     weights /= weights.sum(0)
     errors = np.sqrt(np.maximum(sums, 1e-300) / modes / n)
-    low, high = np.zeros(squares.shape[1]), 20 * errors.max(0)
+    low, high = np.zeros((2, squares.shape[1])), np.tile(20 * errors.max(0), (2, 1))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        within = (weights * (2 * stdtr(modes, middle / errors) - 1)).sum(0) > CAUTIOUS
+        within = (weights * (2 * stdtr(modes, middle[:, None] / errors) - 1)).sum(1) > np.array(CAUTIOUS)[:, None]
         low, high = np.where(within, low, middle), np.where(within, middle, high)
     # a correlation that decays exponentially with the time n / (pi k0)
-    return high, ((weights * (np.pi * k0 < SPANNED)).sum(0) < DOUBT) | ~squares.any(0)
+    return np.where(squares.any(0), high, 0.0), ((weights * (np.pi * k0 < SPANNED)).sum(0) < DOUBT) | ~squares.any(0)
 
 
 def inefficiency(series: ArrayLike) -> float:
@@ -549,20 +551,22 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
     `freedom`, which is for unrelated series, the error of a series that is too short is NaN.
     """
     n, columns = len(values), values.reshape(len(values), -1)
-    error, interval = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    widths = np.empty((2, columns.shape[1]))
     for start in range(0, columns.shape[1], TOGETHER):
-        rows = slice(start, start + TOGETHER)
-        part = columns[:, rows]
+        part = columns[:, start : start + TOGETHER]
         own, own_freedom = _correlations(_covariances(part))
         g = np.minimum(np.maximum(own, max(1.0, together)), max(1.0, n - 1.0))
-        error[rows] = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
-        half, known = _half_widths(part)
-        short = np.minimum(own_freedom, freedom) < ENOUGH
-        interval[rows] = error[rows] * _quantiles(np.where(short, np.inf, np.minimum(own_freedom, freedom)))
-        interval[rows][short] = np.fmax(interval[rows], half)[short]
+        least = np.minimum(own_freedom, freedom)
+        short = least < ENOUGH
+        errors = np.sqrt(np.square(part - part.mean(0)).sum(0) / np.maximum(n - g, 1e-9) * g / n)
+        both = errors * _quantiles(np.where(short, np.inf, least))
+        half, known = _half_widths(part[:, short])
+        both[:, short] = np.fmax(both[:, short], half)
         if np.isinf(freedom):
-            error[rows][short & ~known] = interval[rows][short & ~known] = np.nan
-    return Uncertainty(error.reshape(values.shape[1:]), interval.reshape(values.shape[1:]))
+            both[:, np.flatnonzero(short)[~known]] = np.nan
+        widths[:, start : start + TOGETHER] = both
+    error, interval = widths.reshape(2, *values.shape[1:])
+    return Uncertainty(error, interval)
 
 
 def error_text(known: Uncertainty | None, digits: int = 4) -> str:
