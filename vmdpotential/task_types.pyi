@@ -556,6 +556,7 @@ def surface(
     cavities: bool = ...,
     patches: float | None = ...,
     by: Literal['residue', 'atom', 'vertex', 'patch'] = ...,
+    between: Selection | Sequence[int] | Sequence[Selection | Sequence[int]] = ...,
     label: str | None = ...,
     width: str = ...,
     height: str | None = ...,

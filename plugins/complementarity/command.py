@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.between import atom_label
+from vmdpotential.commands.between import atom_label, without_water
 from vmdpotential.commands.options import Source
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import parse_range
-from vmdpotential.commands.surface import SurfaceOutput, SurfaceResult
+from vmdpotential.commands.surface_output import SurfaceOutput, SurfaceResult
 from vmdpotential.continuum.solver import describe_solution
-from vmdpotential.errors import UsageError, count_of
+from vmdpotential.errors import UsageError
 from vmdpotential.figures.captions import minus_signs
 from vmdpotential.figures.colours import ValueRange, check_range, robust_range
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import Engine, MethodOptions
 from vmdpotential.molecule.charges import ChargeReport
-from vmdpotential.molecule.selection import Mask, is_water, select
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.results import Axes, Figure, TableColumns
 from vmdpotential.surfaces import PROBE_RADIUS
@@ -34,7 +32,8 @@ from vmdpotential.surfaces.drawn import DrawnSurface
 from .correlation import Agreement
 from .faces import ContactFace, Interface, find_interface
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from vmdpotential.figures.book import OpenBook
 
 #: Number of residues of each face in the report.
 _PRINTED = 5
@@ -109,8 +108,6 @@ def complementarity(
     BackendError
         When scikit-image is not installed.
     """
-    from .book import book_mesh
-
     if range is not None:
         check_range(range)
     if len(between) != 2:
@@ -132,18 +129,8 @@ def complementarity(
                              span=span, size=size, label=_UNIT if picture.label is None else picture.label,
                              seconds=clock.seconds, files=paths, draws=not paths)
     output.write_files(result, picture, f"complementarity of {' and '.join(result.names)}",
-                       lambda: book_mesh(interface))
+                       lambda: result.book.mesh(interface.structure.positions[:, 0].max()))
     return result
-
-
-def without_water(structure: Structure, atoms: Mask) -> Mask:
-    """Return the selected atoms without waters, which the continuum replaces; this is reported."""
-    water = atoms & is_water(structure)
-    if not water.any() or water.sum() == atoms.sum():
-        return atoms
-    log.warning("%s: %s of the selected atoms are left out, because the continuum replaces them", structure.where,
-                count_of(len(np.unique(structure.residue_of[water])), "water"))
-    return atoms & ~water
 
 
 class Complementarity(SurfaceResult):
@@ -163,6 +150,13 @@ class Complementarity(SurfaceResult):
     def value(self) -> float:
         """Complementarity: the mean of both faces."""
         return self.interface.pearson[-1].value
+
+    @cached_property
+    def book(self) -> OpenBook:
+        """Both faces, turned apart."""
+        from .book import book_of_faces
+
+        return book_of_faces(self.interface, self.names)
 
     @property
     def caption(self) -> str:
@@ -220,9 +214,7 @@ class Complementarity(SurfaceResult):
 
     def shown(self) -> dict[str, Any]:
         """Return the objects for viewers and notebooks, by name; None for those that there are not."""
-        from .book import book_mesh
-
-        mesh, values = book_mesh(self.interface)
+        mesh, values = self.book.mesh(self.interface.structure.positions[:, 0].max())
         return super().shown() | {"mesh": DrawnSurface(mesh, values, self.span, "kT/e", "kT/e")}
 
     def text(self) -> Iterator[str | ReportRows]:
@@ -270,9 +262,7 @@ class Complementarity(SurfaceResult):
 
     def draw(self) -> Figure:
         """Return the figure of both faces, turned apart."""
-        from .book import open_book
-
-        return open_book(self.interface, self.names, ValueRange(*self.span), self.label, *self.size)
+        return self.book.draw(ValueRange(*self.span), self.label, *self.size)
 
 
 def _stated(value: Agreement) -> str:

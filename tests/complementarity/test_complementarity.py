@@ -17,7 +17,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.maps.options import MethodOptions
 from vmdpotential.plugins.complementarity import correlation
-from vmdpotential.plugins.complementarity.book import book_mesh, page_axes
+from vmdpotential.plugins.complementarity.book import book_of_faces
 from vmdpotential.plugins.complementarity.correlation import FaceSample, agreements
 from vmdpotential.plugins.complementarity.faces import face_value, find_interface
 from vmdpotential.units import coulomb_constant
@@ -164,14 +164,19 @@ def test_a_small_face_has_no_error():
 def test_pages_are_turned_apart_about_an_axis_in_the_plane_of_the_interface():
     structure, first = slab(-1)
     made = interface_of(structure, first)
-    (right, up, towards), (right_2, up_2, towards_2) = page_axes(made)
+    book = book_of_faces(made, ("one", "two"))
+    (right, up, towards), (right_2, up_2, towards_2) = book.page_axes()
     for one, other, factor in ((right, right_2, -1), (up, up_2, 1), (towards, towards_2, -1)):
         assert one == pytest.approx(factor * other)
     assert np.cross(right, up) == pytest.approx(towards)
     assert towards == pytest.approx(made.axes[2])
-    mesh, values = book_mesh(made)
+    last = structure.positions[:, 0].max()
+    mesh, values = book.mesh(last)
     assert len(values) == len(mesh.vertices)
-    assert mesh.vertices[:, 0].min() > structure.positions[:, 0].max()  # it hides no atoms
+    assert mesh.vertices[:, 0].min() > last  # it hides no atoms
+    pages = np.split(mesh.vertices, np.cumsum([len(page.values) for row in book.rows for page in row])[:-1])
+    assert pages[0][:, 0].max() < pages[1][:, 0].min()
+    assert pages[2][:, 1].max() < pages[0][:, 1].min()
     coloured = np.sort(values[np.isfinite(values)])
     assert coloured == pytest.approx(np.sort(np.concatenate([part for face in made.faces
                                                              for part in (face.own, face.partner)])))

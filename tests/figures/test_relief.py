@@ -67,3 +67,13 @@ def test_pictures_have_lines_and_dark_hollows():
     lines, = (item for item in ax.collections if isinstance(item, LineCollection))
     assert len(set(lines.get_linewidths())) == 2
     assert {width > 0.5 for width in lines.get_linewidths()} == {True, False}
+
+
+def test_the_boundary_of_a_part_is_drawn_where_it_is_seen():
+    """Half of a sphere's meridian faces the viewer, and nothing of one that another sphere covers is seen."""
+    relief = relief_of(spheres([[0, 0, 0]], [5]))
+    segments = relief.boundary(relief.places[:, 0] > 0)
+    assert lengths(segments).sum() == pytest.approx(2 * 5, rel=0.1)
+    assert np.abs(segments[..., 0]).max() < 0.5
+    covered = relief_of(spheres([[0, 0, 0], [0, 0, 12]], [3, 5]))
+    assert not len(covered.boundary((covered.places[:, 0] > 0) & (covered.places[:, 2] < 5)))

@@ -10,14 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from vmdpotential.errors import Message, UsageError
+import numpy as np
+
+from vmdpotential.errors import Message, UsageError, count_of
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps.options import Boundary
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.molecule.selection import Mask, select
+from vmdpotential.molecule.selection import Mask, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.parameters import Option, ReportRows, warn_unused
@@ -72,6 +74,16 @@ class PairOptions(EnergyOptions, ParameterOptions):
 def has_terms(structure: Structure) -> bool:
     """Return whether a structure has Lennard-Jones parameters of its own, from its topology."""
     return structure.topology is not None and structure.topology.nonbonded is not None
+
+
+def without_water(structure: Structure, atoms: Mask) -> Mask:
+    """Return the selected atoms without waters, which the continuum replaces; this is reported."""
+    water = atoms & is_water(structure)
+    if not water.any() or water.sum() == atoms.sum():
+        return atoms
+    log.warning("%s: %s of the selected atoms are left out, because the continuum replaces them", structure.where,
+                count_of(len(np.unique(structure.residue_of[water])), "water"))
+    return atoms & ~water
 
 
 def selection_pairs(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:

@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import logging
 import time
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.between import atom_label
-from vmdpotential.commands.options import Force, Source, UnitOfFile, read_maps
-from vmdpotential.commands.pictures import FrameRate, PictureOptions
+from vmdpotential.commands.between import atom_label, without_water
+from vmdpotential.commands.options import Source, UnitOfFile, read_maps
+from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import medium_text, parse_range
+from vmdpotential.commands.surface_output import MovingOutput, SurfaceResult
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import directions
 from vmdpotential.figures.colours import ValueRange, check_range, colour_range, map_meaning, reading_distance
 from vmdpotential.figures.directions import ViewAxes
-from vmdpotential.figures.movies import check_movie, is_movie, put_movie
+from vmdpotential.figures.movies import is_movie
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output as files
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
 from vmdpotential.molecule.moments import ChargeMoments, charge_moments
-from vmdpotential.molecule.selection import Selection, is_water, named_selection, select
+from vmdpotential.molecule.selection import Mask, Selection, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
-from vmdpotential.results import Axes, Figure, Result, TableColumns, plain_value, put_table
+from vmdpotential.results import Axes, Figure, TableColumns, plain_value
 from vmdpotential.surfaces import PROBE_RADIUS, SURFACE_KINDS, Row, Surface, molecular_surface, owner_rows
+from vmdpotential.surfaces.contact import BuriedFace, find_faces, interface_axes, join_surfaces
 from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels, patch_values
 from vmdpotential.surfaces.patches import MIN_NAMED, Patch, find_patches, patch_rows
+
+if TYPE_CHECKING:
+    from vmdpotential.figures.book import OpenBook
 
 log = logging.getLogger(__name__)
 
@@ -116,112 +119,6 @@ class ViewOptions(PictureOptions):
         return views
 
 
-class SurfaceResult(Result):
-    """A result that colours surfaces by values within a range."""
-
-    span: ValueRange
-
-    @property
-    @abstractmethod
-    def caption(self) -> str:
-        """Sentences for the legend of the figure."""
-
-    @abstractmethod
-    def draw(self) -> Figure:
-        """Return the figure."""
-
-    def turning(self) -> Iterator[Figure]:
-        """Yield the pictures of a movie: the figure alone unless overridden."""
-        yield self.draw()
-
-
-@dataclass(frozen=True, kw_only=True)
-class SurfaceOutput:
-    """Files of a surface."""
-
-    output: Annotated[tuple[Path, ...], Option(
-        "files to write: .csv for the table, .glb or .ply for the coloured mesh", short="o", viewer=False,
-        written=True, suffix=".csv")] = ()
-    figure: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg", written=True, heading="main options")] = None
-    force: Force = False
-
-    def checked_files(self, picture: PictureOptions) -> list[Path]:
-        """Return the files to write, after a check of their formats and of what exists."""
-        from vmdpotential.io.files.meshes import MESH_SUFFIXES
-
-        for path in self.output:
-            if path.suffix.lower() not in (".csv", *MESH_SUFFIXES):
-                raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
-                                 f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
-        if self.figure is not None:
-            self.check_figure(self.figure)
-        paths = [*self.output, *(path for path in (self.figure, picture.caption) if path is not None)]
-        files.check(paths, self.force)
-        return paths
-
-    def write_files(self, result: SurfaceResult, picture: PictureOptions, title: str,
-                    coloured: Callable[[], tuple[Surface, NDArray[np.float64]]]) -> None:
-        """Write the table and figure of a result, its caption, and a mesh coloured by values (V,) at its vertices."""
-        from vmdpotential.figures.surfaces import vertex_colours
-        from vmdpotential.io.files.meshes import is_mesh, put_mesh
-
-        with files.writing_files(result.files, self.force) as places:
-            for path, place in zip(result.files, places, strict=True):
-                if path == self.figure:
-                    self.put_figure(result, path, place, picture, title)
-                elif path == picture.caption:
-                    place.write_text(result.caption + "\n", encoding="utf-8")
-                elif is_mesh(path):
-                    mesh, values = coloured()
-                    put_mesh(mesh.vertices, mesh.triangles, mesh.normals,
-                             np.round(255 * vertex_colours(values, result.span)).astype(np.uint8), values, place, path)
-                else:
-                    put_table(result.table(), place)
-
-    def check_figure(self, path: Path) -> None:
-        """Raise UsageError unless a figure's file has a format that can be written."""
-        from vmdpotential.figures.page import check_figure_format
-
-        check_figure_format(path)
-
-    def put_figure(self, result: SurfaceResult, path: Path, place: Path, picture: PictureOptions, title: str) -> None:
-        """Write a result's figure."""
-        from vmdpotential.figures.page import render_figure
-
-        place.write_bytes(render_figure(result.draw(), path, picture.resolution(path), title, caption=result.caption))
-
-
-@dataclass(frozen=True, kw_only=True)
-class MovingOutput(SurfaceOutput):
-    """Files of a surface, of which one may be a movie."""
-
-    figure: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg, or movie in which the surface turns about what is up: .gif or .mp4",
-        written=True, heading="main options")] = None
-    rate: FrameRate = 12.0
-
-    def check_figure(self, path: Path) -> None:
-        """Raise UsageError unless a figure's file has a format that can be written."""
-        if is_movie(path):
-            check_movie(path, path)
-        else:
-            super().check_figure(path)
-
-    def checked_files(self, picture: PictureOptions) -> list[Path]:
-        """Return the files to write, after a check of their formats and of what exists."""
-        if self.figure is None or not is_movie(self.figure):
-            warn_unused(("rate",), "no movie is written, whose suffix is .gif or .mp4")
-        return super().checked_files(picture)
-
-    def put_figure(self, result: SurfaceResult, path: Path, place: Path, picture: PictureOptions, title: str) -> None:
-        """Write a result's figure or movie."""
-        if is_movie(path):
-            put_movie(result.turning(), place, path, picture.resolution(path), self.rate, result.caption)
-        else:
-            super().put_figure(result, path, place, picture, title)
-
-
 def surface(
     source: Source,
     map: Annotated[Path | Grid | None, Option(
@@ -235,6 +132,10 @@ def surface(
     by: Annotated[str, Option(
         "rows of the table: one for each residue, atom, vertex or patch",
         choices=("residue", "atom", "vertex", "patch"), heading="surface")] = "residue",
+    between: Annotated[tuple[str, ...], Option(
+        "two molecules that touch, whose surfaces replace that of atoms: figures and meshes show them turned apart "
+        "like the pages of a book, with the faces that they hide from each other to the reader, each in the potential "
+        "of its own charges, or in the given map", metavar="SEL", selection=True, heading="surface")] = (),
     picture: ViewOptions = ViewOptions(),
     unit_of_file: UnitOfFile = None,
     output: MovingOutput = MovingOutput(),
@@ -251,10 +152,14 @@ def surface(
     With `patches`, the connected areas of the outer surface on which the map exceeds a threshold are reported, of both
     signs: area, integral, mean, centre, normal and the residues that share them. The figure shows these areas alone.
 
+    With `between`, the potential of each of both molecules is computed without the other one, whose place the medium
+    takes. A given map, such as that of the complex, is read on both surfaces. Cavities are left out.
+
     Raises
     ------
     UsageError
-        For files of other formats, and for rows by patch without patches.
+        For files of other formats, for rows by patch without patches, and for two molecules that share atoms or do not
+        touch.
     InputError
         For structures without elements, or maps that do not contain the surface.
     BackendError
@@ -269,26 +174,38 @@ def surface(
     if by == "patch" and patches is None:
         raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
     paths = output.checked_files(picture)
-    structure, grid, prepared = _mapped(source, map, potential, unit_of_file)
+    if between:
+        if len(between) != 2:
+            raise UsageError("between", f"two selections are needed, and there are {len(between)}",
+                             "such as {between //A} //B")
+        if output.figure is not None and is_movie(output.figure):
+            raise UsageError("figure", f"{output.figure}: an open book does not turn", "choose .png, .pdf or .svg")
+        warn_unused(("atoms", "cavities", "view", "facing", "up"), "two molecules are turned apart")
+    structure, parts, grids, prepared = _mapped(source, map, potential, unit_of_file, between)
+    grid = grids[0]
     name = map_name(map) if isinstance(map, Path) else "potential" if map is None else "map"
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
     default = "all" if is_water(structure).all() else "solute"
     atoms = default if potential.atoms is None else potential.atoms
-    chosen = chosen_atoms(structure, atoms, Medium("water"))
-    if other := other_molecule(grid, structure.positions[chosen]):
+    chosen = parts[0] | parts[1] if parts else chosen_atoms(structure, atoms, Medium("water"))
+    if map is not None and (other := other_molecule(grid, structure.positions[chosen])):
         log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
-    mesh = molecular_surface(structure, atoms=chosen, kind=shape.kind, probe=shape.probe, spacing=shape.mesh_spacing)
-    views = picture.of(mesh, structure)
+    faces = find_faces(structure, parts[0], parts[1], kind=shape.kind, probe=shape.probe,
+                       spacing=shape.mesh_spacing) if parts else ()
+    made = [face.surface for face in faces] or [molecular_surface(
+        structure, atoms=chosen, kind=shape.kind, probe=shape.probe, spacing=shape.mesh_spacing)]
+    mesh = join_surfaces(made) if faces else made[0]
+    views = [] if faces else picture.of(mesh, structure)
     shape = shape if shape.outwards is not None else replace(shape, outwards=reading_distance(grid))
-    values = mesh.sample(grid, shape.outwards or 0.0)
+    values = np.concatenate([each.sample(of, shape.outwards or 0.0) for each, of in zip(made, grids, strict=True)])
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
     if not inside.any():
         raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
                          value=name)
     outer = mesh.cavities == 0
-    span = picture.range or colour_range([grid], [values[outer]])
+    span = picture.range or colour_range(grids, [values[outer]])
     owners = mesh.atoms if by == "atom" else structure.residue_of[mesh.atoms]
     parts = [mesh.cavities == n for n in np.unique(mesh.cavities).tolist()]
     tables = [owner_rows(mesh, values, owners, part) for part in parts]
@@ -313,7 +230,9 @@ def surface(
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
         views=views, size=size, pictured=output.figure is not None,
         label=slices.bar_label(grid) if picture.label is None else picture.label,
-        head=f"{shape.kind} surface of {atoms}", of=name, seconds=seconds, files=paths, draws=not paths)
+        faces=faces, partners=[str(text) for text in between], own=map is None,
+        head=f"{shape.kind} " + (f"surfaces of {' and '.join(between)}" if faces else f"surface of {atoms}"), of=name,
+        seconds=seconds, files=paths, draws=not paths)
     output.write_files(result, picture, slices.quantity_label(grid), lambda: (result.drawn, values[drawn]))
     return result
 
@@ -352,6 +271,9 @@ class OnSurface(SurfaceResult):
     names: Sequence[Sequence[str]]
     values: NDArray[np.float64]
     views: Sequence[ViewAxes]
+    faces: Sequence[BuriedFace]
+    partners: Sequence[str]
+    own: bool
     pictured: bool
     size: tuple[float, float | None]
     label: str
@@ -359,7 +281,6 @@ class OnSurface(SurfaceResult):
     of: str
     structure: Structure
     seconds: float
-
 
     @property
     def patches(self) -> Sequence[Mapping[str, Any]]:
@@ -372,11 +293,27 @@ class OnSurface(SurfaceResult):
         from vmdpotential.figures.captions import surface_caption
 
         return surface_caption(f"{self.head} (probe {self.shape.probe:g} Å)", self.shape.outwards or 0.0, self.grid,
-                               self.span, [view.title for view in self.views], self.threshold)
+                               self.span, [view.title for view in self.views], self.threshold,
+                               self.partners, self.own)
+
+    @cached_property
+    def book(self) -> OpenBook:
+        """Both molecules, turned apart."""
+        from vmdpotential.figures.book import BookPage, OpenBook
+
+        pages, start = [], 0
+        for face, name in zip(self.faces, self.partners, strict=True):
+            part = slice(start, start := start + len(face.buried))
+            patches = [self.areas[n] for n in np.unique(self.places[part]).tolist() if n >= 0]
+            pages.append(BookPage(face.surface, self._coloured[part], name, face.buried, patches))
+        return OpenBook([(pages[0], pages[1])], interface_axes(self.faces),
+                        np.mean([face.places.mean(0) for face in self.faces], axis=0))
 
     @cached_property
     def drawn(self) -> Surface:
-        """The surface in meshes and figures."""
+        """The surface in meshes and figures; of two molecules, turned apart next to them."""
+        if self.faces:
+            return self.book.mesh(self.structure.positions[:, 0].max())[0]
         return self.surface.part(self.seen)
 
     @cached_property
@@ -414,6 +351,8 @@ class OnSurface(SurfaceResult):
             "cavity_maximum": None if self.within is None else self.within.high, "inside": self.inside,
             "seconds": self.seconds, "vertices": len(self.drawn.vertices), "triangles": len(self.drawn.triangles),
             "range": list(self.span), "caption": self.caption, "cavities": [asdict(cavity) for cavity in self.found],
+            "between": [{"name": name, "area": face.surface.area, "buried": float(face.areas.sum())}
+                        for name, face in zip(self.partners, self.faces, strict=True)],
             "rows": self.rows}
 
     def shown(self) -> dict[str, Any]:
@@ -426,7 +365,7 @@ class OnSurface(SurfaceResult):
         if self.threshold is None:
             return DrawnSurface(self.drawn, self.values[self.seen], self.span, unit, meaning)
         return DrawnSurface(self.drawn, patch_values(self.areas, self.places)[self.seen], self.span, unit, meaning,
-                            patch_labels(self.drawn, self.areas, MIN_NAMED))
+                            () if self.faces else patch_labels(self.drawn, self.areas, MIN_NAMED))
 
     def text(self) -> Iterator[str]:
         """Yield the area, the mean and the rows with the lowest and highest means."""
@@ -438,6 +377,8 @@ class OnSurface(SurfaceResult):
         yield (f"{self.of}, {f'{shape.outwards:g} A outwards' if shape.outwards else 'on it'}: mean {whole.mean:.4g}, "
                + f"{whole.low:.4g} to {whole.high:.4g} {self.grid.unit}".rstrip()
                + (f", {medium}" if (medium := medium_text(self.grid)) else ""))
+        for name, face in zip(self.partners, self.faces, strict=True):
+            yield f"{name}: {face.areas.sum():.1f} A^2 of {face.surface.area:.1f} A^2 face the other molecule"
         if not np.isfinite(self.values).all():
             yield f"{100 * (1 - self.inside):.2g} % of the area is outside of the map"
         unit = self.grid.unit
@@ -508,14 +449,18 @@ class OnSurface(SurfaceResult):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the surface from the first direction, without a legend of its colours."""
-        from vmdpotential.figures.surfaces import draw_view
+        from vmdpotential.figures.surfaces import draw_panel, draw_view
 
+        if self.faces:
+            return draw_panel(ax, self.book.panels()[0], ValueRange(*self.span))
         return draw_view(ax, self.drawn, self._coloured, self.views[0], ValueRange(*self.span), self.areas)
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
         from vmdpotential.figures import surfaces
 
+        if self.faces:
+            return self.book.draw(ValueRange(*self.span), self.label, *self.size)
         return surfaces.figure(self.drawn, self._coloured, self.views, ValueRange(*self.span), self.label,
                                self.size[0], self.areas, self.size[1])
 
@@ -528,22 +473,28 @@ class OnSurface(SurfaceResult):
                                           height=self.size[1])
 
 
-def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions,
-            unit: str | None) -> tuple[Structure, Grid, str]:
-    """Return the completed structure, the map or the computed potential, and a text that lists added atoms."""
+def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions, unit: str | None,
+            between: Sequence[str]) -> tuple[Structure, list[Mask], list[Grid], str]:
+    """Return the structure, the atoms of two molecules, the map of each surface, and a text that lists added atoms."""
     from vmdpotential.maps import potential_map
     from vmdpotential.maps.interaction import in_medium
+
+    def parts(structure: Structure) -> list[Mask]:
+        return [without_water(structure, select(structure, text, "between")) for text in between]
 
     if map is not None:
         names = [p.name for p in fields_of(MapOptions) if p.argument not in SurfacePotential.__annotations__]
         warn_unused([*names, "set"], "the map is given")
         structure, prepared = source.hydrogenated()
-        return structure, read_maps([map], unit)[0], prepared
+        return structure, parts(structure), read_maps([map], unit) * (2 if between else 1), prepared
     warn_unused(("unit_of_file",), "it is for a map, and none is given")
     shown = source.read()
     options = in_medium(potential, shown)
-    structure, report = source.with_charges(shown, [options.chosen])
-    return structure, potential_map(structure, options), report.prepared
+    structure, report = source.with_charges(shown, between or [options.chosen], "between" if between else "atoms")
+    chosen = parts(structure)
+    maps = [potential_map(structure, replace(options, atoms=atoms)) for atoms in chosen] or [
+        potential_map(structure, options)]
+    return structure, chosen, maps, report.prepared
 
 
 def _part_name(number: int) -> str:

@@ -68,7 +68,7 @@ def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], c
 
 
 def surface_caption(head: str, outwards: float, grid: Grid, span: Sequence[float], views: Sequence[str],
-                    threshold: float | None) -> str:
+                    threshold: float | None, between: Sequence[str] = (), own: bool = False) -> str:
     """Return the caption of a figure of a surface.
 
     Parameters
@@ -81,13 +81,19 @@ def surface_caption(head: str, outwards: float, grid: Grid, span: Sequence[float
     span : (low, high)
         Range of the colours.
     views : sequence of str
-        Titles of the panels.
+        Titles of the panels, unless two molecules are turned apart.
     threshold : float or None
         Least magnitude of what is coloured, if only patches are.
+    between : sequence of str
+        Names of two molecules that are turned apart, if they are.
+    own : bool
+        Whether the map of each of them is that of its own charges.
     """
-    sentences = [f"{head[0].upper()}{head[1:]}, coloured by its map: {quantity_label(grid)}, "
+    of = "the map of its own charges, without the other molecule" if own and between else "its map"
+    sentences = [f"{head[0].upper()}{head[1:]}, {'each ' * bool(between)}coloured by {of}: {quantity_label(grid)}, "
                  + (f"read {outwards:g} Å outside of it." if outwards else "read on it."), colours_of(span, grid)]
     if threshold is not None:
         sentences.append(f"Grey: between -{threshold:g} and {threshold:g} {unit_label(grid)}".rstrip() + ".")
-    sentences.append(f"Seen {', '.join(views)}.")
+    sentences.append(f"{between[0]} (left) and {between[1]} (right) are turned apart like the pages of a book; lines "
+                     "surround the faces that they hide from each other." if between else f"Seen {', '.join(views)}.")
     return minus_signs(" ".join(sentences))

@@ -98,23 +98,34 @@ class SurfaceRelief:
             Segments in the picture.
         (E,) bool
         """
-        away = self.normals[self.triangles, 2]
-        turning = (away > 0).any(1) & (away <= 0).any(1)
-        triangles, away = self.triangles[turning], away[turning]
-        ends, normals = [], []
-        # of the three sides, two have ends on different sides of the edge; the one corner that is alone is on both
-        alone = np.argmax((away > 0) == ((away > 0).sum(1) == 1)[:, None], axis=1)
-        rows = np.arange(len(triangles))
-        for other in (1, 2):
-            first, second = alone, (alone + other) % 3
-            a, b = away[rows, first], away[rows, second]
-            part = (a / np.where(a == b, 1.0, a - b))[:, None]
-            one, two = triangles[rows, first], triangles[rows, second]
-            ends.append(self.places[one] + part * (self.places[two] - self.places[one]))
-            normals.append(self.normals[one] + part * (self.normals[two] - self.normals[one]))
+        away = self.normals[:, 2]
+        ends, normals = self._between(away, self.places), self._between(away, self.normals)
         middle, outwards = np.mean(ends, axis=0), np.mean(normals, axis=0)[:, :2]
         outwards /= np.maximum(np.linalg.norm(outwards, axis=1), 1e-9)[:, None]
         covered = self.depth_at(middle[:, :2] + 0.6 * self.pixel * outwards) > middle[:, 2] + _ROUND
         behind = np.min([self.depth_at(middle[:, :2] + pixels * self.pixel * outwards) for pixels in _NEXT], axis=0)
         seen = ~covered & (behind < middle[:, 2] - _STEP)
         return np.stack([end[seen, :2] for end in ends], 1), np.isneginf(behind[seen])
+
+    def boundary(self, part: NDArray[np.bool_]) -> Floats:
+        """Return the visible segments (E, 2, 2), A, in the picture between vertices of a part (V,) and others."""
+        ends = np.stack(self._between(np.where(part, 1.0, -1.0), self.places), 1)
+        middle, faces = ends.mean(1), np.mean(self._between(np.where(part, 1.0, -1.0), self.normals), axis=0)[:, 2] > 0
+        seen = faces & (self.depth_at(middle) < middle[:, 2] + _ROUND)
+        return np.asarray(ends[seen, :, :2])
+
+    def _between(self, levels: Floats, values: Floats) -> list[Floats]:
+        """Return values (V, 3) at both ends of the lines on triangles on which levels (V,) are 0."""
+        levels = levels[self.triangles]
+        crossed = (levels > 0).any(1) & (levels <= 0).any(1)
+        triangles, levels = self.triangles[crossed], levels[crossed]
+        # of the three sides, two have ends on different sides of the line; the one corner that is alone is on both
+        alone = np.argmax((levels > 0) == ((levels > 0).sum(1) == 1)[:, None], axis=1)
+        rows, ends = np.arange(len(triangles)), []
+        for other in (1, 2):
+            second = (alone + other) % 3
+            a, b = levels[rows, alone], levels[rows, second]
+            part = (a / np.where(a == b, 1.0, a - b))[:, None]
+            one, two = values[triangles[rows, alone]], values[triangles[rows, second]]
+            ends.append(one + part * (two - one))
+        return ends

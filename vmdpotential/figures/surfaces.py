@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 #: Colour of the edges of a surface, and their widths in front of nothing and of other parts, points.
 EDGE, EDGE_WIDTHS = "#303030", (0.6, 0.35)
 
+#: Width of the line around an outlined part, points.
+OUTLINE_WIDTH = 0.9
+
 #: Brightness of a face seen at right angles, and of one seen from its edge.
 LIGHT, SHADE = 1.0, 0.7
 
@@ -64,6 +67,8 @@ class SurfacePanel:
         The largest of those that face the viewer have their names.
     frame : (2, 2) float64, A, optional
         Lowest and highest coordinates along both directions; those of the surface unless given.
+    outlined : (V,) bool, optional
+        Vertices of a part whose boundary is drawn.
     """
 
     surface: Surface
@@ -73,6 +78,7 @@ class SurfacePanel:
     title: str = ""
     patches: Sequence[Patch] = ()
     frame: Floats | None = None
+    outlined: NDArray[np.bool_] | None = None
 
     @classmethod
     def of_view(cls, surface: Surface, values: Floats, view: str | ViewAxes,
@@ -118,6 +124,9 @@ def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) 
     widths = np.where(outer, *EDGE_WIDTHS)
     ax.add_collection(LineCollection(list(edges), colors=EDGE, linewidths=widths, capstyle="round", rasterized=True,
                                      clip_on=False), autolim=False)
+    if panel.outlined is not None:
+        ax.add_collection(LineCollection(list(relief.boundary(panel.outlined)), colors="black",
+                                         linewidths=OUTLINE_WIDTH, capstyle="round"), autolim=False)
     named = [patch for patch in panel.patches if patch.area >= MIN_NAMED and patch.normal @ towards > FACING]
     for patch in sorted(named, key=lambda patch: -patch.area)[:MAX_NAMED]:
         place = patch.centre @ panel.right - middle[0], patch.centre @ panel.up - middle[1]
