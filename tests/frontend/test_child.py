@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from vmdpotential.frontend import cli
-from vmdpotential.frontend.child import tcl_list, tcl_word
+from vmdpotential.frontend.child import TclWord, tcl_list, tcl_word
 
 TCLSH = shutil.which("tclsh")
 needs_tclsh = pytest.mark.skipif(TCLSH is None, reason="tclsh is missing (Debian: apt-get install tcl)")
@@ -33,11 +33,12 @@ def test_text_is_one_word(text):
 
 @needs_tclsh
 def test_every_kind_of_value():
-    data = {"a": [1, -2.5e3, True, None, False], "b": {}, "c": [], "d": {"e f": ("}", "x y")}, "": "\u1234"}
+    data = {"a": [1, -2.5e3, True, None, False], "b": {}, "c": [], "d": {"e f": ("}", "x y")}, "": "\u1234",
+            "f": TclWord.of_numbers([1.5, 2, -3, 4], "{%.1f %.1f}")}
     script = f"set data {{{tcl_list(data)}}}\n" + "\n".join(f"puts [{words}]" for words in (
         "dict get $data a", "dict size $data", "llength [dict get $data c]", "lindex [dict get $data d {e f}] 0",
-        "scan [dict get $data {}] %c"))
-    assert evaluated(script).split("\n") == ["1 -2500.0 1 {} 0", "5", "0", "}", f"{0x1234}", ""]
+        "scan [dict get $data {}] %c", "lindex [dict get $data f] 1 0"))
+    assert evaluated(script).split("\n") == ["1 -2500.0 1 {} 0", "6", "0", "}", f"{0x1234}", "-3.0", ""]
 
 
 def test_the_declarations_are_a_dictionary_in_one_line(capsys):

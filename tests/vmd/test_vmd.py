@@ -23,6 +23,8 @@ from vmdpotential.io import read_structure, write_structure
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "plugins" / "vmd"
 TCLSH = shutil.which("tclsh")
+#: A Python that has VMD's core as the module vmd.
+CORE = os.environ.get("VMDPOTENTIAL_VMD_PYTHON")
 needs_tclsh = pytest.mark.skipif(TCLSH is None, reason="tclsh is missing (Debian: apt-get install tcl)")
 
 
@@ -77,14 +79,15 @@ def run(home, *arguments, stdin=None, **environment):
         cwd=home)
 
 
-def check(done, least):
-    """Assert that all tests of a run of tcltest passed, or those that were chosen."""
+def check(done, least, recorded=True):
+    """Assert that all tests of a run of tcltest passed, or those that were chosen; some need the recorder."""
     output = done.stdout + done.stderr
     summary = re.search(r"Total\s+(\d+)\s+Passed\s+(\d+)\s+Skipped\s+(\d+)\s+Failed\s+(\d+)", output)
     assert summary, output
     total, passed, skipped, failed = map(int, summary.groups())
     assert failed == 0, output
-    assert "SKIPPED:" not in output, output  # by a condition; those that were not chosen are only counted
+    # by a condition; those that were not chosen are only counted
+    assert not recorded or "SKIPPED:" not in output, output
     assert passed == total - skipped > least
     assert done.returncode == 0
 
@@ -116,6 +119,19 @@ def test_plugin_under_tclsh(home, forked, part):
     check(run(home, TCLSH, ROOT / "tests" / "vmd" / "vmdpotential.test", *chosen, VMDPOTENTIAL=str(forked),
               PYTHONHOME="/no/such/python"), 5)
     assert list((home / "tmp").iterdir()) == []  # nothing is left behind
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CORE, reason="no Python with the module vmd is named by VMDPOTENTIAL_VMD_PYTHON")
+@pytest.mark.parametrize("part", [*PARTS, "others"])
+def test_plugin_in_the_core_of_vmd(home, forked, part):
+    chosen = f"-skip {{{' '.join(PARTS)}}}" if part == "others" else f"-match {{{part}}}"
+    # at the end, Tcl's exit cannot end Python, and is an error
+    script = ("import contextlib, sys, vmd\n"
+              "with contextlib.suppress(ValueError):\n    vmd.evaltcl(f'source {{{sys.argv[1]}}}')")
+    check(run(home, CORE, "-c", script, ROOT / "tests" / "vmd" / "vmdpotential.test", VMDPOTENTIAL=str(forked),
+              TCLTEST_OPTIONS=chosen), 1, recorded=False)
+    assert list((home / "tmp").iterdir()) == []
 
 
 @pytest.mark.nightly

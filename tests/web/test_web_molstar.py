@@ -1,5 +1,7 @@
 """Scenes of the command view in Mol*, and the colours of one entry in several programs."""
 
+import re
+
 import molstar
 import numpy as np
 import pytest
@@ -84,7 +86,8 @@ def test_an_entry_has_the_same_colours_in_all_programs(browser, entry, tmp_path)
 
     report = registry.get("command", "map")(structure=structure, spacing=same_colours.SPACING)
     drawn = adapters.drawn_in_vmd(report, "")["surface"]
-    vertices, normals = (np.array([row.split() for row in drawn[name]], float) for name in ("vertices", "normals"))
-    number = np.array(drawn["colours"]) - adapters.SCALE.start
-    check(entry.shades[np.rint(number / (len(adapters.SCALE) - 1) * (same_colours.SHADES - 1)).astype(int)],
-          value_at(vertices, normals))
+    vertices, normals, colours = (np.array(re.findall(r"[^{} ]+", drawn[name]), float)
+                                  for name in ("vertices", "normals", "colours"))
+    number = (colours - adapters.SCALE.start) / (len(adapters.SCALE) - 1)
+    check(entry.shades[np.rint(number * (same_colours.SHADES - 1)).astype(int)],
+          value_at(vertices.reshape(-1, 3), normals.reshape(-1, 3)))

@@ -14,6 +14,7 @@ from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import ValueRange
+from vmdpotential.frontend.child import TclWord
 from vmdpotential.frontend.declarations import parameter_kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
@@ -342,15 +343,15 @@ def mesh_spacing(atoms: int) -> float:
 
 
 def _drawn_surface(mesh: Surface, values: NDArray[np.float64], span: Sequence[float]) -> dict[str, Any]:
-    """Return a surface for VMD: vertices and normals as text, colours as numbers of VMD's scale, and triangles."""
+    """Return a surface for VMD, in Tcl: vertices, normals, colours as numbers of VMD's scale, and triangles."""
     low, high = span
     known = np.isfinite(values)
     relative = np.clip((np.where(known, values, low) - low) / (high - low), 0, 1)
     numbers = np.where(known, SCALE.start + np.rint(relative * (len(SCALE) - 1)), GREY).astype(int)
-    vertices, normals = ([" ".join(f"{x:.4g}" if abs(x) < 1 else f"{x:.3f}" for x in row) for row in part.tolist()]
+    vertices, normals = (TclWord.of_numbers(part.ravel().tolist(), "{%.3f %.3f %.3f}")
                          for part in (mesh.vertices, mesh.normals))
-    return {"vertices": vertices, "normals": normals, "colours": numbers.tolist(),
-            "triangles": mesh.triangles.ravel().tolist()}
+    return {"vertices": vertices, "normals": normals, "colours": TclWord.of_numbers(numbers.tolist()),
+            "triangles": TclWord.of_numbers(mesh.triangles.ravel().tolist())}
 
 
 def with_topology(whole: Structure, topology: Path, chosen: NDArray[np.bool_]) -> Structure:
