@@ -1,5 +1,7 @@
 """Binding energies of mutants over frames: OpenMM's for the same atoms, published parameters, and paired errors."""
 
+from dataclasses import replace
+
 import MDAnalysis
 import numpy as np
 import openmm
@@ -9,7 +11,7 @@ from openmm import app, unit
 from openmm.app.internal import customgbforces
 from scipy.spatial.distance import cdist
 
-from vmdpotential import energy, nonbonded, progress, read_structure
+from vmdpotential import energy, nonbonded, prepare, progress, read_structure, select
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution import blocks
 from vmdpotential.molecule.charges import charges_and_report
@@ -22,6 +24,11 @@ OPTIONS = {"between": DOMAINS, "solvent": "gb", "parameters": ["charmm36.xml"]}
 #: Atoms of an arginine that an alanine keeps, by CHARMM's names, and the name in alanine of those that differ.
 KEPT = {"N": "N", "HN": "H", "CA": "CA", "HA": "HA", "CB": "CB", "HB1": "HB1", "HB2": "HB2", "CG": "HB3", "C": "C",
         "O": "O"}
+
+#: Amber's charges of an alanine, by the names of the atoms of an aspartate that it keeps (W. D. Cornell et al., J. Am.
+#: Chem. Soc. 117 (1995) 5179).
+AMBER_ALANINE = {"N": -0.4157, "H": 0.2719, "CA": 0.0337, "HA": 0.0823, "CB": -0.1825, "CG": 0.0603, "HB2": 0.0603,
+                 "HB3": 0.0603, "C": 0.5973, "O": -0.5679}
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +153,38 @@ def test_changes_are_differences_in_the_same_frames(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_charges_of_templates():
-    """A structure without charges, of two chains with the same numbers; an aspartate loses its charge."""
+    """A structure without charges, of two chains with the same numbers; an aspartate gets the charges of an alanine."""
     result = energy("data/1hvr.pdb.gz", between=("//A", "//B"), solvent="gb", mutate=("A/29/ALA",)).data
     assert result["mutants"][0]["name"] == "A/ASP29ALA"
-    assert result["mutants"][0]["change"]["coulomb"]["mean"] != 0
+    complete = prepare("data/1hvr.pdb.gz").structure
+    own, first, second = (select(complete, name) for name in ("//A/29", "//A", "//B"))
+    names, charges, positions = complete.atom_names, complete.known_charges.copy(), complete.positions.copy()
+
+    def coulomb():
+        return coulomb_constant("kcal/mol/e") * (
+            charges[first] @ (1 / cdist(positions[first], positions[second])) @ charges[second])
+
+    before = coulomb()
+    charges[own] = [AMBER_ALANINE.get(name, 0.0) for name in names[own]]
+    carbon, gamma = (int(np.flatnonzero(own & (names == name))[0]) for name in ("CB", "CG"))
+    bond = positions[gamma] - positions[carbon]
+    positions[gamma] = positions[carbon] + 1.09 / np.linalg.norm(bond) * bond
+    assert abs(coulomb() - before) > 20
+    assert result["mutants"][0]["change"]["coulomb"]["mean"] == pytest.approx(coulomb() - before, abs=1e-5)
     assert result["mutants"][0]["lennard_jones"] is None
     with pytest.raises(UsageError) as caught:
         energy("data/1hvr.pdb.gz", between=("//A", "//B"), solvent="gb", mutate=("29/ALA",))
     assert caught.value.parameter == "mutate"
+
+
+def test_a_membrane_is_found_once(kinase, caplog):
+    """For the wild type and its mutants, which are in the same membrane."""
+    marked = replace(kinase[0], planes=(-15.0, 15.0))
+    options = {"between": DOMAINS, "solvent": "pb", "spacing": 2.0, "mutate": ("36/ALA", "123/GLY")}
+    found = energy(marked, set={"membrane": "auto"}, **options)
+    assert sum("membrane between" in record.getMessage() for record in caplog.records) == 1
+    given = energy(marked, set={"membrane": 30.0}, **options)
+    assert found.table() == given.table()
 
 
 @pytest.mark.parametrize("text", ["", "36", "36/ARG", "999/ALA", "X/36/ALA", "8/ALA", "7/ALA", "9/PRO/ALA", "2//ALA"])

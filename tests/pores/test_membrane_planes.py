@@ -90,7 +90,7 @@ def test_lipids_along_another_axis(bilayer):
 
 
 @pytest.mark.parametrize("values", [{"membrane": "auto", "membrane_centre": 3.0}, {"probe": "auto"},
-                                    {"membrane": "automatic"}])
+                                    {"membrane": "automatic"}, {"membrane": float("nan")}])
 def test_refuses_other_values(values):
     with pytest.raises(UsageError):
         solvation_energy(ion_and_marks([-14.0, 16.0]), parameters=values)

@@ -38,7 +38,7 @@ from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
-from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers, warn_unused
+from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers_or_auto, warn_unused
 from vmdpotential.preparation.mutate import Mutant, mutate_residue
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
@@ -117,7 +117,7 @@ class SolventOptions:
         metavar="CHAIN/NUMBER/NAME", heading="medium")] = ()
     solution: Annotated[Mapping[str, float] | None, Option(
         "parameters of the continuum, such as salt=0.1,inside=4; of pb also its ions by name and molarity, such as "
-        "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers,
+        "Mg2+=0.1,Cl-=0.2", name="set", metavar="NAME=NUMBER,...", parse=parse_numbers_or_auto,
         heading="method and accuracy")] = None
 
     def plans(self, structure: Structure, chosen: Sequence[tuple[str, str, Mask, Mask]], engine: str,
@@ -166,7 +166,8 @@ class _Mutants:
                                      "choose a residue of a selection", value=name)
                 pair = in_a[mutant.rows], in_b[mutant.rows]
                 result.mutants.append(replace(mutant, together=plan.together))
-                result.plans.append(solvent.plan(mutant.structure, *pair, options.engine, frames))
+                known = replace(solvent, solution={**(solvent.solution or {}), **plan.membrane})  # not found again
+                result.plans.append(known.plan(mutant.structure, *pair, options.engine, frames))
                 if terms is not None:
                     result.sums.append(options.between(mutant.structure, mutant.terms(terms), *pair))
         return result

@@ -8,7 +8,6 @@ on parameters of the pair (kcal/mol), for pairs alone (:mod:`vmdpotential.intera
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -32,8 +31,11 @@ if TYPE_CHECKING:
     from vmdpotential.splitting.long_range import LongRange
 
 
-#: The value of a quantity that is found from the structure: the word ``auto``.
-AUTO = math.nan
+class Automatic(float):
+    """The value of a quantity that is found from the structure, which the word ``auto`` stands for; not a number."""
+
+
+AUTO = Automatic("nan")
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Quantity:
 
 def is_automatic(value: object) -> bool:
     """Return whether a value is :data:`AUTO`, or the word for it."""
-    return value == "auto" or (isinstance(value, float) and math.isnan(value))
+    return value == "auto" or isinstance(value, Automatic)
 
 
 def complete_parameters(quantities: Sequence[Quantity], values: Mapping[str, float], owner: str) -> dict[str, float]:

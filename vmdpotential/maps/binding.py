@@ -160,6 +160,11 @@ class BindingPlan(ABC):
     def description(self) -> str:
         """The model and its parameters, for reports."""
 
+    @property
+    def membrane(self) -> Mapping[str, float]:
+        """The parameters of the membrane that the molecules are in."""
+        return {}
+
     def identity(self) -> object:
         """Return the data that determine the energies, for fingerprints of inputs."""
         return type(self).__name__, {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -268,6 +273,11 @@ class PbBinding(BindingPlan):
         """The equation and its parameters."""
         values = ", ".join(f"{name} {value:g}" for name, value in self.solution.values.items() if value)
         return f"Poisson-Boltzmann, {self.spacing:g} A, radii {self.solution.source}, {values}"
+
+    @property
+    def membrane(self) -> Mapping[str, float]:
+        """The parameters of the membrane, also of one that was found."""
+        return {name: self.solution.values[name] for name in ("membrane", "membrane_centre")}
 
     def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return screening, desolvation, radii and the error from two lattices."""

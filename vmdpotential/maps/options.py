@@ -14,7 +14,7 @@ from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIUM_HELP, MEDIUM_KINDS, Medium
 from vmdpotential.molecule.radii import RADII_CHOICES
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.parameters import CheckedOptions, Option, document_options, parse_numbers
+from vmdpotential.parameters import CheckedOptions, Option, document_options, parse_numbers_or_auto
 from vmdpotential.sums.potential_sum import PRECISIONS
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
@@ -143,7 +143,7 @@ class MethodOptions(MediumOptions):
         "parameters of the interaction, such as debye_length=8, or of the method, such as inside=4 for pb; also the "
         "ions of pb's solution by name and molarity, such as Mg2+=0.1,Cl-=0.2", name="set",
         aliases=("interaction_params",),
-        metavar="NAME=NUMBER,...", parse=parse_numbers, heading="method and accuracy")] = None
+        metavar="NAME=NUMBER,...", parse=parse_numbers_or_auto, heading="method and accuracy")] = None
     radii: Annotated[str, Option(
         "atomic radii for the method pb. auto: those of the file (PQR, prmtop), or if it has none those of mbondi2, "
         "with the van der Waals radius of elements that mbondi2 lacks; bondi, mbondi2 or parse: this set",

@@ -47,6 +47,7 @@ from vmdpotential.parameters.option import (
     parameters_of,
     parse_items,
     parse_numbers,
+    parse_numbers_or_auto,
     takes_aliases,
     takes_fields,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "parameters_of",
     "parse_items",
     "parse_numbers",
+    "parse_numbers_or_auto",
     "result_is_used",
     "returning_results",
     "takes_aliases",

@@ -250,10 +250,18 @@ def parse_items(text: str, mark: str, form: str) -> dict[str, str]:
     return result
 
 
+def parse_numbers_or_auto(text: str) -> dict[str, Any]:
+    """Return the same as :func:`parse_numbers`; a value may also be the word ``auto``."""
+    items = [item for item in text.split(",") if item.partition("=")[2].strip() == "auto"]
+    numbers = parse_numbers(",".join(item for item in text.split(",") if item not in items))
+    words = {item.partition("=")[0].strip(): "auto" for item in items}
+    if len(words) < len(items) or words.keys() & numbers.keys():
+        raise ValueError("a name occurs twice")
+    return {**numbers, **words}
+
+
 def parse_numbers(text: str) -> dict[str, float]:
     """Return ``{"debye_length": 8.0}`` for ``debye_length=8``; several are separated by commas.
-
-    The word ``auto`` is returned as not a number.
 
     Raises
     ------
@@ -266,10 +274,10 @@ def parse_numbers(text: str) -> dict[str, float]:
         if name in result:
             raise ValueError(f"{name} occurs twice")
         try:
-            result[name] = math.nan if value == "auto" else float(value)
+            result[name] = float(value)
         except ValueError:
             raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
-        if math.isnan(result[name]) and value != "auto":
+        if math.isnan(result[name]):
             raise ValueError(f"{name} is not a number")
     return result
 
