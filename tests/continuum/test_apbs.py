@@ -1,6 +1,8 @@
 """The continuum method `apbs`: closed forms, a protein, the lattice of other maps, refusals."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +24,8 @@ from vmdpotential.maps import SumOptions, potential_map
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
 from vmdpotential.units import coulomb_constant, debye_length
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 if "apbs" not in registry.available("solver"):
     pytest.skip("vmdpotential was installed before it had the plugin apbs", allow_module_level=True)
@@ -145,6 +149,33 @@ def test_radii_of_files_are_kept(tmp_path):
     named = atomic_radii(result, np.ones(len(result), bool), "mbondi2")[0]
     hydrogens = result.elements == "H"
     assert np.array_equal(named[hydrogens], result.radii[hydrogens])
+
+
+def test_binding_of_distant_domains(apbs):
+    """13 A apart, where both surfaces are the same alone and in the complex; the grid hardly matters."""
+    from pb_apbs import domains, polar_binding, polar_binding_by_apbs
+
+    structure, first, frames = domains()
+    moved = replace(structure, positions=frames[9])
+    ours, error = polar_binding(moved, first, 1.0)
+    assert error < 0.02
+    assert abs(ours - polar_binding_by_apbs(moved, first, 1.0)) < error + 0.01
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [0, 6])
+def test_binding_of_domains_that_touch(apbs, number):
+    """Within our stated error and APBS's own, its distance from its value extrapolated by the second order."""
+    from pb_apbs import domains, polar_binding, polar_binding_by_apbs
+
+    structure, first, frames = domains()
+    moved = replace(structure, positions=frames[number])
+    ours, error = polar_binding(moved, first, 0.5)
+    coarse, fine = (polar_binding_by_apbs(moved, first, spacing) for spacing in (0.5, 0.3))
+    limit = fine + (fine - coarse) * 9 / 16
+    for theirs in (coarse, fine):
+        assert abs(ours - theirs) < abs(theirs - limit) + error
+    assert abs(ours - polar_binding(moved, first, 0.25)[0]) < error
 
 
 @pytest.mark.nightly
