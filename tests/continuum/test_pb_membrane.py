@@ -11,7 +11,7 @@ from test_pb import PLACE, WATER, C
 from vmdpotential import potential_at, potential_map, solvation_energy
 from vmdpotential.continuum.layers import Slab, potential
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.units import coulomb_constant
+from vmdpotential.units import coulomb_constant, debye_length
 
 
 def membrane(thickness, salt):
@@ -76,3 +76,19 @@ def test_slab_of_water_in_water():
     points, place = np.array([[0.0, 20.0, 30.0], [15.0, 0.0, 0.0], [0.0, 0.0, -20.0]]), np.array([[2.0, 1.0, 9.0]])
     values = potential(Slab(-10.0, 10.0, 80.0, 80.0, 0.0), points, place, np.array([-0.5]), 2.0)
     assert values == pytest.approx(-0.5 / 80 / np.linalg.norm(points - place, axis=1), rel=2e-3)
+
+
+@pytest.mark.parametrize("salt", [0.0, 0.15])
+def test_potential_of_an_ion_in_a_slab_at_any_point(salt):
+    """Between tabulated heights and distances, next to the faces, and where few of the heights are needed."""
+    rng = np.random.default_rng(7)
+    points = rng.normal(size=(60, 3))
+    points *= rng.uniform(12, 50, (60, 1)) / np.linalg.norm(points, axis=1, keepdims=True)
+    points[:10, 2] = np.resize([10.0, -10.0, 9.7, 10.3, 3000.0], 10)
+    slab = Slab(-10.0, 10.0, SLAB, WATER, 1 / debye_length(salt, 298.15, WATER) if salt else 0.0)
+    exact = np.array([around_ion(np.hypot(x, y), z, 20.0, salt) for x, y, z in points])
+    apart = np.hypot(points[:, 0], points[:, 1]) > 10
+    values = potential(slab, points, np.zeros((1, 3)), np.ones(1), 2.0)
+    size = np.sqrt(np.mean(exact[abs(points[:, 2]) > 10] ** 2))
+    assert values[apart] == pytest.approx(exact[apart], rel=5e-3, abs=1e-3 * size)
+    assert values == pytest.approx(exact, rel=0.02, abs=1e-3 * size)

@@ -13,11 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from vmdpotential.continuum.equation import CubicInterpolation
 from vmdpotential.continuum.molecule import Continuum, Floats
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
+
+KERNELS = KernelFile(Path(__file__).with_name("layers.cu"))
 
 #: Width of the smooth cut through the integral over k, 1/A. Charges 10 A away have their potential to 1e-6 with it.
 CUT, CUT_POWER = 2.5, 8
@@ -26,13 +31,13 @@ CUT, CUT_POWER = 2.5, 8
 NEAR, STEP = 8.0, 0.03
 
 #: Distance between the heights at which the potential at many points is tabulated, A.
-BETWEEN = 2.0
+BETWEEN = 1.5
 
-#: Number of heights of points up to which each has its own table.
-HEIGHTS = 500
+#: Number of which tabulated heights and distances are a multiple, so that a table serves lattices that differ little.
+TOGETHER = 16
 
-#: Points for which distances to the charges are found at a time.
-POINTS_AT_ONCE = 500
+#: Places along the slab at which the potential is found at a time, and by a thread at a time.
+POINTS_AT_ONCE, PLACES_PER_TASK = 500, 50
 
 
 @dataclass(frozen=True)
@@ -88,48 +93,44 @@ def potential(slab: Slab, points: Floats, positions: Floats, charges: Floats, ap
     result = np.zeros(len(points))
     if not len(points) or not charges.any():
         return result
-    kinks = (slab.low, slab.high)
     levels, columns, sums = _distributed(slab, positions, charges, apart)
-    places, row = np.unique(points[:, :2], axis=0, return_inverse=True)
-    heights, height = np.unique(points[:, 2], return_inverse=True)
-    row, height = row.reshape(-1), height.reshape(-1)
-    known = heights if len(heights) <= HEIGHTS else _heights(slab, float(heights[0]), float(heights[-1]), BETWEEN)
-    between = None if known is heights else CubicInterpolation(known, heights, kinks)
-    low, high = points[:, :2].min(0), points[:, :2].max(0)
-    farthest = float(np.linalg.norm(np.maximum(abs(columns.min(0) - high), abs(columns.max(0) - low))))
-    count = int(np.ceil(np.log1p(farthest / NEAR) / STEP)) + 4
-    rho = NEAR * np.expm1(STEP * np.arange(count))
-    k, weights = _quadrature(float(rho[-1]))
-    from scipy.special import j0
-
-    waves = j0(rho[:, None] * k) * weights
+    where, row = np.unique(points[:, 0] + 1j * points[:, 1], return_inverse=True)
+    places = np.stack([where.real, where.imag], 1)
+    low, high = points.min(0), points.max(0)
+    heights = _heights(slab, float(low[2]), float(high[2]), BETWEEN, TOGETHER)
+    farthest = float(np.linalg.norm(np.maximum(abs(columns.min(0) - high[:2]), abs(columns.max(0) - low[:2]))))
+    between = CubicInterpolation(heights, points[:, 2], (slab.low, slab.high))
+    nodes = between.first[:, None] + np.arange(4)
+    used = (TOGETHER * np.unique(nodes // TOGETHER)[:, None] + np.arange(TOGETHER)).ravel()
+    used = used[used < len(heights)]
+    heights, nodes = heights[used], np.searchsorted(used, nodes)
+    table = _table(slab, tuple(levels.tolist()), tuple(heights.tolist()),
+                   TOGETHER * (1 + int(np.log1p(farthest / NEAR) / STEP + 4) // TOGETHER))
     order = np.argsort(row, kind="stable")
-    tables = []
-    for level in levels:
-        table = waves @ slab.transformed(k, known, float(level))
-        if between is not None:
-            table = (table[:, between.first[:, None] + np.arange(4)] * between.weights).sum(2)
-        tables.append(np.ascontiguousarray(table.T))
     ends = np.searchsorted(row[order], np.arange(0, len(places) + POINTS_AT_ONCE, POINTS_AT_ONCE))
     for start, first, last in zip(range(0, len(places), POINTS_AT_ONCE), ends[:-1], ends[1:], strict=True):
         chosen, part = order[first:last], places[start : start + POINTS_AT_ONCE]
-        spread = _by_distance(part, columns, count)
-        for table, charge in zip(tables, sums, strict=True):
-            at_distance = (spread @ charge).reshape(len(part), count)
-            result[chosen] += np.einsum("pr,pr->p", at_distance[row[chosen] - start], table[height[chosen]])
+        spread = np.zeros((len(part), *table.shape[1:]))
+        launch_kernel(KERNELS["add_by_distance"], len(part), "slab", PLACES_PER_TASK, points=part, columns=columns,
+                      charges=sums, out=spread, column_count=len(columns), levels=len(levels), count=table.shape[1],
+                      near=NEAR, step=STEP)
+        known = spread.reshape(len(part), -1) @ table.reshape(len(heights), -1).T
+        result[chosen] = (known[row[chosen, None] - start, nodes[chosen]] * between.weights[chosen]).sum(1)
     return result
 
 
-def _by_distance(points: Floats, columns: Floats, count: int) -> object:
-    """Return a sparse matrix (P count, C) of the weights with which columns contribute to tabulated distances."""
-    from scipy.sparse import csr_array
+@lru_cache(maxsize=16)
+def _table(slab: Slab, levels: tuple[float, ...], heights: tuple[float, ...], count: int) -> Floats:
+    """Return the potential (Z, count, L), e/A, at heights and tabulated distances from unit charges at levels."""
+    from scipy.special import j0
 
-    x = (np.log1p(np.linalg.norm(points[:, None] - columns, axis=2) / NEAR) / STEP).ravel()
-    cubic = CubicInterpolation(np.arange(float(count)), x)
-    owner = np.repeat(np.arange(len(points)), len(columns))
-    rows = (owner * count + cubic.first)[:, None] + np.arange(4)
-    which = np.repeat(np.tile(np.arange(len(columns)), len(points)), 4)
-    return csr_array((cubic.weights.ravel(), (rows.ravel(), which)), (len(points) * count, len(columns)))
+    rho = NEAR * np.expm1(STEP * np.arange(count))
+    k, weights = _quadrature(float(rho[-1]))
+    waves, at = j0(rho[:, None] * k) * weights, np.array(heights)
+    result = np.empty((len(heights), count, len(levels)))
+    for n, level in enumerate(levels):
+        result[:, :, n] = (waves @ slab.transformed(k, at, level)).T
+    return result
 
 
 def _quadrature(farthest: float) -> tuple[Floats, Floats]:
@@ -142,23 +143,27 @@ def _quadrature(farthest: float) -> tuple[Floats, Floats]:
     return k, (half * weights).ravel() * np.exp(-((k / CUT) ** CUT_POWER))
 
 
-def _heights(slab: Slab, low: float, high: float, apart: float) -> Floats:
-    """Return heights around a range, about `apart` apart, which include the faces of the slab."""
+def _heights(slab: Slab, low: float, high: float, apart: float, together: int = 1) -> Floats:
+    """Return heights around a range, about `apart` apart, which include the faces of the slab.
+
+    On each side of it their number is a multiple of `together`.
+    """
     inner = max(4, int(np.ceil((slab.high - slab.low) / apart)) + 1)
-    below = np.arange(max(4, int(np.ceil((slab.low - low) / apart)) + 1), 0, -1)
-    above = np.arange(1, max(4, int(np.ceil((high - slab.high) / apart)) + 1) + 1)
+    outer = (max(4, int(np.ceil(length / apart)) + 1) for length in (slab.low - low, high - slab.high))
+    lower, upper = (together * -(-count // together) for count in outer)
+    below, above = np.arange(lower, 0, -1), np.arange(1, upper + 1)
     return np.concatenate([slab.low - apart * below, np.linspace(slab.low, slab.high, inner),
                            slab.high + apart * above])
 
 
 def _distributed(slab: Slab, positions: Floats, charges: Floats, apart: float) -> tuple[Floats, Floats, Floats]:
-    """Return heights (L,), columns (C, 2) along the slab, and charges (L, C) there with the same potential."""
+    """Return heights (L,), columns (C, 2) along the slab, and charges (C, L) there with the same potential."""
     low, high = positions.min(0), positions.max(0)
     axes = [*(evenly(low[d], high[d], apart) for d in range(2)), _heights(slab, float(low[2]), float(high[2]), apart)]
-    sums = np.moveaxis(distributed(positions, charges, axes, (slab.low, slab.high)), 2, 0).reshape(len(axes[2]), -1)
-    used, columns = sums.any(1), sums.any(0)
+    sums = distributed(positions, charges, axes, (slab.low, slab.high)).reshape(-1, len(axes[2]))
+    columns, levels = sums.any(1), sums.any(0)
     grid = np.stack(np.meshgrid(axes[0], axes[1], indexing="ij"), -1).reshape(-1, 2)
-    return axes[2][used], grid[columns], sums[np.ix_(used, columns)]
+    return axes[2][levels], grid[columns], np.ascontiguousarray(sums[np.ix_(columns, levels)])
 
 
 def evenly(low: float, high: float, apart: float) -> Floats:
