@@ -102,7 +102,8 @@ def born(
     By the Poisson-Boltzmann equation it is the energy of the molecule with the ion, less those of the molecule and of
     the ion in water: what the ion loses of the response of water (its desolvation), and its interaction with the
     molecule's charges. The structure is rigid. With ``--set membrane=auto`` the molecule is in the membrane that its
-    file marks, or whose lipids it has.
+    file marks, or whose lipids it has. With ``--set voltage=0.1`` energies are relative to the ion in the solution
+    above, and have what the voltage adds.
 
     Raises
     ------
@@ -116,9 +117,9 @@ def born(
     output.check()
     ion = options.kind()
     given = solution.parameters or {}
-    for name in ("nonlinear", "gaussian", "voltage"):
+    for name in ("nonlinear", "gaussian"):
         if given.get(name):
-            raise UsageError("set", "energies of ions are those of the linear equation, a sharp surface and no voltage",
+            raise UsageError("set", "energies of ions are those of the linear equation and a sharp surface",
                              f"leave out {name}", value=f"{name}={given[name]:g}")
     extra: dict[str, Any] = {**given, "dielectric": solution.dielectric}
     medium = Medium.continuum(method="pb", temperature=solution.temperature, **extra)
@@ -182,7 +183,7 @@ class BornProfile(Result):
     ion: Ion
     medium: str
     path: Floats
-    #: (P, 4) total, error, desolvation and interaction, kcal/mol.
+    #: (P, 5) total, error, desolvation, interaction, and what a voltage adds, kcal/mol.
     energies: Floats
     #: 1 kcal/mol in kT.
     kt: float
@@ -209,7 +210,8 @@ class BornProfile(Result):
         x, y, z = self.path.T
         named = dict(zip(IonEnergy._fields, self.energies.T, strict=True))
         return {"x": x, "y": y, "z": z, "energy": named["total"], "error": named["error"],
-                "desolvation": named["desolvation"], "interaction": named["interaction"], "clearance": self.clearance}
+                "desolvation": named["desolvation"], "interaction": named["interaction"], "voltage": named["voltage"],
+                "clearance": self.clearance}
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -241,10 +243,11 @@ class BornProfile(Result):
         if self.membrane is not None and self.searched:
             yield describe_pores(self.pores)
         for word, n in (("highest", int(self.energies[:, 0].argmax())), ("lowest", int(self.energies[:, 0].argmin()))):
-            total, error, desolvation, interaction = self.energies[n]
+            total, error, desolvation, interaction, voltage = self.energies[n]
             x, y, z = self.path[n]
             yield (f"{word} energy {total:.2f} +- {error:.2f} kcal/mol ({total * self.kt:.1f} kT) at {x:.1f}, {y:.1f}, "
-                   f"{z:.1f} A: desolvation {desolvation:.2f}, interaction {interaction:.2f}")
+                   f"{z:.1f} A: desolvation {desolvation:.2f}, interaction {interaction:.2f}"
+                   + (f", voltage {voltage:.2f}" if self.energies[:, 4].any() else ""))
         if (self.clearance < 0).any():
             yield (f"{int((self.clearance < 0).sum())} of {len(self.path)} points are inside atoms, where a rigid "
                    "structure lets no ion pass")
@@ -254,17 +257,19 @@ class BornProfile(Result):
         """Draw the energy and its parts along the path."""
         from vmdpotential.figures.slices import CURVE_COLOURS
 
-        s, (total, error, desolvation, interaction) = self.lengths, self.energies.T
+        s, (total, error, desolvation, interaction, voltage) = self.lengths, self.energies.T
         if self.membrane is not None and self.options.points is None and self.options.along == "z":
             ax.axvspan(*self.membrane, color="#e8e4d8", linewidth=0, zorder=0)
         ax.axhline(0, color="#808080", linewidth=0.4)
         ax.plot(s, desolvation, "--", color=CURVE_COLOURS[0], linewidth=0.8, label="desolvation")
         ax.plot(s, interaction, ":", color=CURVE_COLOURS[1], linewidth=0.8, label="interaction")
+        if voltage.any():
+            ax.plot(s, voltage, "-.", color=CURVE_COLOURS[2], linewidth=0.8, label="voltage")
         ax.fill_between(s, total - error, total + error, color="black", alpha=0.2, linewidth=0)
         ax.plot(s, total, color="black", label=self.options.ion)
         name = "Length of the path" if self.options.points is not None else self.options.along
         ax.set(xlabel=f"{name} (Å)", ylabel="Free energy (kcal/mol)", xlim=(s[0], s[-1]) if len(s) > 1 else None)
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2 if voltage.any() else 3, frameon=False)
         return ax
 
     def draw(self) -> Figure:

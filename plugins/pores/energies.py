@@ -51,6 +51,8 @@ class IonEnergy(NamedTuple):
     desolvation: float
     #: What the molecule's charges add: twice half of their potential, and the change of their own response.
     interaction: float
+    #: What a voltage across the membrane adds: all charges times its potential, less the molecule's without the ion.
+    voltage: float
 
 
 def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, engine: Engine) -> Iterator[IonEnergy]:
@@ -59,7 +61,8 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
     Parameters
     ----------
     molecule : Continuum
-        Of the linear equation and with a sharp surface. Its pores are those without the ion.
+        Of the linear equation and with a sharp surface. Its pores are those without the ion. With a voltage, the ion
+        in water is in the solution above.
     points : (P, 3) float64, A
     ion : Ion
     spacing : float, A
@@ -73,6 +76,9 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
     total = NodePotential(engine.name)
     charged = bool(molecule.charges.any())
     bulk: _Reaction | None = None
+    raised, applied = molecule, molecule.applied
+    if molecule.membrane is not None:
+        molecule = replace(molecule, membrane=replace(molecule.membrane, voltage=0.0))
     for point in points:
         lattice = _lattice(point, ion, spacing)
         if bulk is None:
@@ -100,8 +106,19 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
             without = _Reaction(TwoLattices(molecule, lattice, engine, total))
             interaction += float(0.5 * charges @ (with_ball.values[:-1] - without.values))
             signed[:-1] += 0.5 * charges * (with_ball.errors[:-1] - without.errors)
+        voltage = 0.0
+        if applied is not None:
+            nothing = np.zeros(len(both.charges))
+            with_ball = _Reaction(TwoLattices(replace(both, charges=nothing, membrane=raised.membrane), lattice, engine,
+                                              total))
+            voltage = ion.charge * float(with_ball.values[-1] + applied.at(point[2:])[0])
+            signed[-1] += ion.charge * with_ball.errors[-1]
+            if charged:
+                without = _Reaction(TwoLattices(raised.with_charges(nothing[:-1]), lattice, engine, total))
+                voltage += float(molecule.charges @ (with_ball.values[:-1] - without.values))
+                signed[:-1] += molecule.charges * (with_ball.errors[:-1] - without.errors)
         error = float(np.hypot(combine_errors(signed, molecule.probe < spacing), SMALLEST_ERROR))
-        yield IonEnergy(desolvation + interaction, error, desolvation, interaction)
+        yield IonEnergy(desolvation + interaction + voltage, error, desolvation, interaction, voltage)
 
 
 class _Reaction:

@@ -241,7 +241,6 @@ def test_points_and_python(tmp_path, channel):
 
 @pytest.mark.parametrize("words", [
     ("--ion", "Na"), ("--ion", "Xx+"), ("--ion", "I3-"), ("--set", "nonlinear=1"), ("--set", "gaussian=0.9"),
-    ("--set", "membrane=auto,voltage=0.1"),
     ("--positions", "1"), ("--points", "missing.csv"), ("--along", "w"), ("--radius", "0"), ("--radius", "nan"),
     ("--set", "membrane=30,pores=-1"), ("--set", "membrane=auto,membrane_centre=2")])
 def test_refused(capsys, channel, words):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from helpers import charges_at
 
-from vmdpotential import field, potential_at, potential_map, solvation_energy
+from vmdpotential import born, field, potential_at, potential_map, solvation_energy
 from vmdpotential.continuum.voltage import AppliedPotential
+from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.plugins.pores.check import ATOM, tube
+from vmdpotential.plugins.pores.check import ATOM, in_membrane, tube
+from vmdpotential.plugins.pores.energies import Ion, ion_energies
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, KAPPA = 78.5, 1 / debye_length(0.15, 298.15, 78.5)
@@ -96,6 +98,38 @@ def test_sign_and_unit():
 def test_refused(values):
     with pytest.raises(UsageError):
         potential_map(ball(2.0, 1.0), method="pb", spacing=2.0, parameters=values)
+
+
+@pytest.mark.parametrize("salt", [0.0, 0.15])
+def test_ion_in_an_empty_slab_has_its_charge_times_the_linear_potential(salt):
+    """And that of its side in the solutions; the other parts are those without a voltage."""
+    heights, volts, ion = np.array([-40.0, -9.0, 0.3, 8.0, 40.0]), 4.0, Ion(-2.0, 1.5)
+    nothing = replace(in_membrane(np.array([[30.0, 0, 0]]), np.zeros(1), 30.0), kappa=KAPPA if salt else 0.0)
+    under = replace(nothing, membrane=replace(nothing.membrane, voltage=volts))
+    points = np.stack([0 * heights, 0 * heights, heights], 1)
+    found, before = (list(ion_energies(each, points, ion, 1.0, get_engine("cpu"))) for each in (under, nothing))
+    lost = volts * 0.2 / (30 * KAPPA + 0.4) if salt else 0.0  # the permittivities are 2 and 10
+    slope = (volts - 2 * lost) / 30
+    left = lost * np.exp(-nothing.kappa * 25)  # in the solutions, 25 A from the faces
+    exact = [volts - left, *(lost + slope * (15 - heights[1:4])), left]
+    assert [each.voltage for each in found] == pytest.approx(ion.charge * np.array(exact), abs=2e-3 * volts)
+    for each, other in zip(found, before, strict=True):
+        assert each.total == pytest.approx(other.total + each.voltage, abs=1e-9)
+        assert other.voltage == 0
+
+
+def test_voltage_of_a_command(tmp_path):
+    """The molecule's charges are moved by the voltage with and without the ion; the sum of parts is the total."""
+    wall = tube(4.0, 24.0, 1.5)
+    charges = np.zeros(len(wall))
+    charges[::41] = np.resize([0.5, -0.3], len(charges[::41]))
+    structure = replace(charges_at(wall, charges), radii=np.full(len(wall), ATOM))
+    made = born(structure, atoms="all", ion="K+", positions=3, spacing=1.5,
+                parameters={"membrane": 20, "voltage": 0.1, "salt": 0.15})
+    below, middle, above = made.table()["voltage"] / 0.1 / 23.06  # kcal/mol of a charge at 1 V
+    assert (below, middle, above) == (pytest.approx(1, abs=0.1), pytest.approx(0.5, abs=0.1), pytest.approx(0, abs=0.1))
+    total, _, *parts = made.energies.T
+    assert total == pytest.approx(np.sum(parts, axis=0))
 
 
 def test_energies_are_refused():
