@@ -76,11 +76,11 @@ class ShownOptions:
         "planes perpendicular to x, y or z, coloured by each map, in a scene of Mol*, such as z=12.5; a page has "
         "a slider", metavar="x=|y=|z=...", heading="figure")] = ()
     patches: Annotated[float | None, Option(
-        "threshold of the patches of the surface, in the map's unit, for a scene of Mol*: connected areas of at least "
-        "this value, and of at most its negative", above=0, heading="surface")] = None
+        "also show the patches of the surface, and list them in a page: connected areas where a map is at least this "
+        "value, in its unit, or at most its negative", above=0, heading="surface")] = None
     between: Annotated[tuple[str, ...], Option(
-        "two molecules that touch, for a scene of Mol* with their faces turned apart, coloured by the potential of "
-        "each: two selections", metavar="SEL", selection=True, heading="surface")] = ()
+        "two selections of molecules that touch, whose faces are also shown, turned apart and coloured by the "
+        "potential of each", metavar="SEL", selection=True, heading="surface")] = ()
     title: Annotated[str | None, Option(
         "title of the page; unless given, that of the structure", heading="figure")] = None
     margin: Annotated[float, Option(
@@ -89,6 +89,12 @@ class ShownOptions:
     points: Annotated[int, Option(
         "largest number of grid points of a map; larger maps are thinned by interpolation", low=1000, high=100_000_000,
         aliases=("max_points",), heading="figure")] = 2_000_000
+
+    def of_maps(self) -> list[str]:
+        """Return the names of the set options that only have an effect on maps."""
+        default = type(self)()
+        return [name for name in ("level", "cavities", "plane", "patches", "margin", "points")
+                if getattr(self, name) != getattr(default, name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,15 +162,13 @@ def view(
     check_output(output, source.structure, "page", "page.html")
     from vmdpotential.io.maps import map_name, open_map
 
-    from .mvs import Faces, SceneOptions, view_scene
+    from .coloured import Faces, colours_surface
+    from .mvs import SceneOptions, view_scene
 
     written.check()  # before any work
     planes = [Plane.parse(text) for text in shown.plane]
     if planes and not written.scene:
         raise UsageError("plane", "a page has a slider for its plane", "leave it out, or write a scene, .mvsx")
-    for name in ("patches", "between"):
-        if getattr(shown, name) and not written.scene:
-            raise UsageError(name, "only a scene of Mol* shows them", "write a file .mvsx")
     structure, done = source.read()
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
@@ -176,20 +180,24 @@ def view(
             structure = as_mapped(structure, made.grid)
             names.append(f"potential, {made.options.word}")
         except (InputError, TaskError) as error:
-            if medium is not None or planes or shown.patches is not None:  # which a map colours
+            if medium is not None or shown.of_maps():
                 raise
             warnings.append(f"no potential is shown: {error}")
-    options: dict[str, Any] = {"atoms": shown.atoms, "level": shown.level, "title": shown.title or "",
-                               "margin": shown.margin, "points": shown.points, "cavities": shown.cavities}
+    for name in shown.of_maps():
+        if not (colours_surface(grids) if name in ("patches", "cavities") else grids):
+            raise UsageError(name, "there is no map that it applies to", "give a map, or leave out {medium no}")
+    faces = None
+    if shown.between:
+        touching = registry.get("command", "complementarity")(structure=structure, between=shown.between,
+                                                              prepare=source.prepare)
+        faces = Faces(touching.objects["mesh"], " and ".join(shown.between), FACES.format(value=touching.value),
+                      touching.rows)
+    options: dict[str, Any] = {
+        "atoms": shown.atoms, "level": shown.level, "title": shown.title or "", "margin": shown.margin,
+        "points": shown.points, "cavities": shown.cavities, "patches": shown.patches, "faces": faces}
     page: Document
     if written.scene:
-        faces = None
-        if shown.between:
-            touching = registry.get("command", "complementarity")(structure=structure, between=shown.between,
-                                                                  prepare=source.prepare)
-            faces = Faces(touching.objects["mesh"], " and ".join(shown.between), FACES.format(value=touching.value))
-        page = view_scene(structure, grids, names, ions, SceneOptions(planes=planes, patches=shown.patches, faces=faces,
-                                                                      **options))
+        page = view_scene(structure, grids, names, ions, SceneOptions(planes=planes, **options))
     else:
         page = view_page(structure, grids, ions, names=names, viewer_script=written.viewer_script, **options)
     if output is not None:

@@ -27,7 +27,7 @@
   };
 
   // ASP 27 A
-  const named = (atoms, r) => [atoms.residueNames.of(r), atoms.numbers.of(r), atoms.chains.of(r)].filter(Boolean).join(" ");
+  const named = page.named = (atoms, r) => [atoms.residueNames.of(r), atoms.numbers.of(r), atoms.chains.of(r)].filter(Boolean).join(" ");
 
   page.bindMeasure = function (scene, atoms, announce) {
     let first = null;

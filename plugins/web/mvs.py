@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import tempfile
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import extras
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import (
     COLOUR_STOPS,
     ISOVALUES,
@@ -31,12 +30,12 @@ from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import write_map
 from vmdpotential.ions import PlacedIon, Placement
-from vmdpotential.molecule.selection import is_ion, is_water, select
+from vmdpotential.molecule.selection import is_ion, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import Surface, molecular_surface
 from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels, patch_values
-from vmdpotential.surfaces.patches import MIN_NAMED, find_patches
+from vmdpotential.surfaces.patches import MIN_NAMED
 
+from .coloured import Faces, coloured_surface, dry_part, patches_of
 from .content import ion_content, shown_part
 from .document import Document, title_of
 
@@ -51,9 +50,6 @@ OPACITY = 0.5
 #: Colours of a surface or plane: two neighbours differ by less than half a percent of the range.
 STEPS = 256
 
-#: Number of atoms above which the triangles of the surface become larger.
-ATOMS = 10_000
-
 #: Radius of the spheres of ions, A.
 ION = 1.4
 
@@ -62,17 +58,6 @@ LABEL = 5.0
 
 #: Milliseconds for which the player of Mol* shows a scene, and in which it moves to the next.
 SHOWN, MOVED = 5000, 500
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Faces:
-    """Faces of two molecules that touch, turned apart, with a title and a description."""
-
-    drawn: DrawnSurface
-    title: str
-    text: str
 
 
 class Scene(Document):
@@ -103,14 +88,6 @@ class SceneOptions:
     patches: float | None = None
     faces: Faces | None = None
 
-    def check(self, grids: Sequence[Grid]) -> None:
-        """Raise an error if planes or patches are requested and no map can colour them."""
-        if self.planes and not grids:
-            raise UsageError("plane", "there is no map to colour it", "give a map, or leave out {medium no}")
-        if self.patches is not None and not _for_surface(grids):
-            raise UsageError("patches", "there is no map of a potential to colour the surface",
-                             "give one, or compute it by {medium water}")
-
 
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str],
                ions: Placement | Sequence[PlacedIon] | Path | None = None,
@@ -128,17 +105,13 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
     UsageError
         For a selection without atoms, a plane outside the map, or planes or patches that nothing can colour.
     """
-    options.check(grids)
     specification = extras.load_optional("molviewspec", "scenes of Mol*", "scenes")
     shown = select(structure, options.atoms)
     chosen, listed = structure.take(shown), ion_content(ions, structure)
     covered = shown & ~is_ion(structure)
     around = structure.positions[covered if covered.any() else shown]
-    dry = chosen.take(~is_water(chosen) & ~is_ion(chosen))
-    if options.patches is not None and not len(dry):
-        raise UsageError("patches", "the shown atoms are water and ions, without a surface",
-                         "choose others by {atoms}, or leave it out")
-    surface = _surface(dry, options) if _for_surface(grids) and len(dry) else None
+    dry = dry_part(chosen)
+    surface = coloured_surface(dry, grids, options.cavities, options.patches)
     scenes: list[Any] = []
     maps: list[dict[str, Any]] = []
     levels: dict[str, float] = {}  # one for all maps of a unit, so that isosurfaces of scenes can be compared
@@ -163,7 +136,9 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
             add_scene(scene, f"Surface: {name}", _described("Molecular surface", name, map_meaning(grid), span))
             if options.patches is not None:
                 scene = new_scene()
-                _add_drawn(scene, _patches(surface, dry, grid, options.patches, span), "in no patch")
+                found, places = patches_of(surface, dry, grid, options.patches)
+                _add_drawn(scene, DrawnSurface(surface, patch_values(found, places), span, grid.unit, map_meaning(grid),
+                                               patch_labels(surface, found, MIN_NAMED)), "in no patch")
                 above = (f"Patches of at least {options.patches:g} {grid.unit}, and of at most {-options.patches:g} "
                          f"{grid.unit}").strip()
                 add_scene(scene, f"Patches: {name}", _described(f"{above}, in the colours of their means", name,
@@ -219,31 +194,6 @@ def _structure_and_ions(builder: Any, ions: Sequence[dict[str, Any]], focused: b
             spheres.sphere(center=ion["position"], radius=ION, color=ion["colour"],
                            tooltip=f"{ion['name']} {ion['number']}, {ion['charge']:+d} e{energy}")
     return builder
-
-
-def _for_surface(grids: Sequence[Grid]) -> list[Grid]:
-    """Return the maps whose values colour the surface; orbitals and electron densities have isosurfaces only."""
-    return [grid for grid in grids if grid.unit not in ISOVALUES]
-
-
-def _surface(dry: Structure, options: SceneOptions) -> Surface | None:
-    """Return the molecular surface, or None without the package that makes surfaces, unless patches need it."""
-    try:
-        return molecular_surface(dry, atoms="all", spacing=max(0.5, (len(dry) / ATOMS) ** 0.5 * 0.5),
-                                 cavities=options.cavities)
-    except BackendError as error:
-        if options.patches is not None:
-            raise
-        log.warning("the scene has no molecular surface: %s", error.text)
-        return None
-
-
-def _patches(surface: Surface, structure: Structure, grid: Grid, threshold: float, span: ValueRange) -> DrawnSurface:
-    """Return the surface with its patches, each in the colour of its mean, and the names of the large ones."""
-    found, places = find_patches(surface, surface.sample(grid, reading_distance(grid)), threshold,
-                                 structure.residue_of[surface.atoms])
-    return DrawnSurface(surface, patch_values(found, places), span, grid.unit, map_meaning(grid),
-                        patch_labels(surface, found, MIN_NAMED))
 
 
 def _add_drawn(builder: Any, drawn: DrawnSurface, grey: str) -> None:

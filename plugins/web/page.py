@@ -25,6 +25,7 @@ from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, select
 
 from .atoms import structure_content, surface_content, surface_depth
+from .coloured import Faces, face_content, patches_content
 from .content import ion_content, map_content, overlaps, values_on_surface
 from .document import Document, title_of
 from .script import embeddable, find_viewer_script
@@ -72,6 +73,8 @@ def view_page(
     margin: float = MARGIN,
     points: int = POINTS,
     cavities: bool = False,
+    patches: float | None = None,
+    faces: Faces | None = None,
     viewer_script: Path | None = None,
 ) -> Page:
     """Return a page that shows a structure, isosurfaces and slices of maps, and ions.
@@ -99,17 +102,21 @@ def view_page(
         Largest number of points of a map; larger maps are downsampled.
     cavities : bool
         Whether to show the surfaces of closed cavities as well.
+    patches : float, optional
+        Threshold of the patches of the surface, in the maps' unit, which are drawn and listed.
+    faces : Faces, optional
+        Faces of two molecules, turned apart, which can be shown in place of the molecule.
     viewer_script : Path, optional
         3Dmol.js or the folder of its npm package; see :mod:`vmdpotential.plugins.web.script`.
 
     Raises
     ------
     UsageError
-        For a selection without atoms or a level that is not positive.
+        For a selection without atoms, a level that is not positive, or patches without a map that colours the surface.
     InputError
         For a map with values that are not numbers, or a table of ions that cannot be read.
     BackendError
-        When 3Dmol.js is not found.
+        When 3Dmol.js is not found, or for patches the package that makes surfaces.
     """
     structure = as_structure(structure)
     grids = [grids] if isinstance(grids, Grid) else list(grids)
@@ -130,6 +137,8 @@ def view_page(
         f"{name}: does not cover the atoms shown; are map and structure in the same frame?"
         for grid, name in zip(grids, names, strict=True) if not overlaps(grid, around)
     ]
+    shown = structure.take(atoms_shown)
+    patched = None if patches is None else patches_content(shown, grids, patches, cavities)
     surface, missing = None, ""
     electronic = bool(grids) and all(grid.unit in ISOVALUES for grid in grids)  # shown by isosurfaces only
     if electronic and level is None:
@@ -146,8 +155,9 @@ def view_page(
             warnings.append(missing)
     content = {
         "title": title, "level": None if level is None else abs(level), "maps": maps, "ions": listed,
-        "structure": structure_content(structure.take(atoms_shown)), "surface": surface, "missing": missing,
+        "structure": structure_content(shown), "surface": surface, "missing": missing,
         "source": Path(source).name, "selection": atoms, "stops": list(COLOUR_STOPS),
+        "patches": patched, "faces": None if faces is None else face_content(faces),
     }
     keys = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {

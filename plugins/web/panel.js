@@ -7,9 +7,9 @@
   const STEPS = 400;  // of the level slider
   const MANY = 20000;  // from this number of atoms, those inside the surface are not drawn at first
   const SHOWN = 0.98;  // fraction of the surface within the initial range of the colours
-  const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, triangles: [0, 0] };
+  const state = { map: null, level: 0, axis: -1, position: 0, range: 0, ion: -1, apart: false, triangles: [0, 0] };
   const maps = [];
-  let scene = null, atoms = null, measured = () => false;
+  let scene = null, reading = null, atoms = null, measured = () => false;
   page.setStops(content.stops);
 
   const unit = () => state.map.unit || "";
@@ -55,7 +55,7 @@
     const opacity = $("opacity").value / 100, counts = [];
     const made = [];
     for (const [name, sign] of [["positive", 1], ["negative", -1]]) {
-      const groups = $(name).checked
+      const groups = $(name).checked && !state.apart
         ? await page.work("isosurface", { n, level: state.level, sign, masked: !$("inside").checked }) : [];
       if (turn !== wanted) return;
       counts.push(groups.reduce((sum, { faces }) => sum + faces.length / 3, 0));
@@ -87,29 +87,33 @@
   }
 
   function showSurface() {
-    const shown = $("surface").checked && state.surface;
-    scene.mesh("surface", shown ? state.surface : null, { opacity: $("surface-opacity").value / 100 });
-    scene.paint("surface", state.range);
+    const patches = $("patched").checked ? state.patches : null, shown = $("surface").checked && !state.apart;
+    const opacity = $("surface-opacity").value / 100;
+    scene.mesh("surface", shown && !patches ? state.surface : null, { opacity });
+    scene.mesh("patches", shown && patches ? patches.groups : null, { opacity });
+    for (const name of ["surface", "patches"]) scene.paint(name, state.range);
+    scene.write(shown && patches ? patches.rows.filter(({ label }) => label).map(({ name, label }) => [minus(name), label]) : [], dark());
     scene.render();
     legend();
   }
 
   const repaint = later(() => {
     if (!scene) return;
-    for (const name of ["surface", "slice"]) scene.paint(name, state.range);
+    for (const name of ["surface", "patches", "slice"]) scene.paint(name, state.range);
     scene.render();
   });
   const drawSlice = later(() => {
     if (!scene) return;
     refit(() => {
-      scene.slice(state.map, state.axis, state.position, state.range);
+      scene.slice(state.map, state.apart ? -1 : state.axis, state.position, state.range);
       legend();
     });
   });
 
   // The legend of the colours: HTML over the view, and lines for the saved picture.
   function legend() {
-    const meshes = scene ? scene.meshes : {}, coloured = Boolean(meshes.surface || meshes.slice);
+    const meshes = scene ? scene.meshes : {};
+    const coloured = ["surface", "patches", "slice", "faces"].some((name) => meshes[name]);
     $("colours").hidden = !coloured;
     const shown = ["positive", "negative"].filter((name) => meshes[name]);
     $("levels").replaceChildren(...shown.map((name) => {
@@ -119,7 +123,7 @@
       return row;
     }));
     $("legend").hidden = !coloured && !shown.length;
-    $("legend-text").textContent = state.map ? state.map.label : "";
+    $("legend-text").textContent = state.apart ? content.faces.meaning : state.map ? state.map.label : "";
   }
 
   // ---- map
@@ -161,15 +165,22 @@
     if (range > 0) state.range = range;
     if (!state.range) return;
     $("range").value = state.range;  // also replaces an invalid range
-    const { signs } = state.map, [negative, positive] = signs, both = negative && positive;
-    $("low").textContent = negative ? `−${page.show(state.range)}` : "0";
-    $("middle").textContent = both ? "0" : `${negative ? "−" : "+"}${page.show(state.range / 2)}`;
-    $("high").textContent = positive ? `+${page.show(state.range)}` : "0";
+    key();
+    repaint();
+  }
+
+  // the key of the colours: those of the map, or of the faces
+  function key() {
+    const { range, unit: of, signs = [true, true] } = state.apart ? content.faces : { ...state.map, range: state.range };
+    const [negative, positive] = signs, both = negative && positive;
+    state.signs = signs;
+    $("low").textContent = negative ? `−${page.show(range)}` : "0";
+    $("middle").textContent = both ? "0" : `${negative ? "−" : "+"}${page.show(range / 2)}`;
+    $("high").textContent = positive ? `+${page.show(range)}` : "0";
     $("gradient").style.background = `linear-gradient(to right, ${page.stops(signs).join(", ")})`;
-    const limit = withUnit(state.range);
+    const limit = `${page.show(range)} ${of}`.trim();
     $("colours").setAttribute("aria-label", `Colours: ${[negative && `red for −${limit}`, "white for 0",
       positive && `blue for +${limit}`].filter(Boolean).join(", ")}`);
-    repaint();
   }
 
   function setAxis(axis) {
@@ -204,6 +215,8 @@
       state.range = 0;
     }
     state.limits = limits();
+    if (content.patches) await makePatches(n);
+    if (turn !== chosen) return;
     if (content.surface) await makeSurface();
     else if (!state.range) setRange(map.limit || page.roundUp(map.quantiles[2] || map.quantiles[3] || 1));
     if (turn !== chosen) return;
@@ -245,7 +258,7 @@
       $(id).addEventListener("input", () => { show(); draw(); });
     }
     for (const id of ["positive", "negative", "inside"]) $(id).addEventListener("change", drawIsosurfaces);
-    $("surface").addEventListener("change", () => { if (scene) refit(showSurface); });
+    for (const id of ["surface", "patched"]) $(id).addEventListener("change", () => { if (scene) refit(showSurface); });
     for (const radio of document.getElementsByName("axis")) {
       radio.addEventListener("change", () => setAxis(radio.value === "" ? -1 : Number(radio.value)));
     }
@@ -300,51 +313,70 @@
 
   function bindIons() {
     $("ion-section").hidden = false;
-    const columns = COLUMNS.filter(([key]) => key === "charge" || content.ions.some((ion) => ion[key] !== null));
+    const columns = COLUMNS.filter(([name]) => name === "charge" || content.ions.some((ion) => ion[name] !== null));
     const kinds = new Map();
     for (const ion of content.ions) kinds.set(ion.name, (kinds.get(ion.name) || 0) + 1);
-    $("ion-caption").textContent = `${[...kinds].map(([name, n]) => `${n} ${name}`).join(", ")}. Choose one to centre it.`;
-    $("ion-head").append(...["Ion", ...columns.map(([, title]) => title)].map((title) => {
+    $("ions-caption").textContent = `${[...kinds].map(([name, n]) => `${n} ${name}`).join(", ")}. Choose one to centre it.`;
+    fillTable("ions", ["Ion", ...columns.map(([, title]) => title)], content.ions.map((ion) => ({
+      name: `${ion.name} ${ion.number}`, colour: ion.colour, title: ion.water ? `in place of ${ion.water}` : "of the structure",
+      cells: columns.map(([, , text]) => text(ion)) })), chooseIon);
+  }
+
+  // A table in place of an earlier one; rows that can be chosen are one stop of Tab, in which arrow keys move.
+  function fillTable(id, titles, rows, choose = null) {
+    const body = $(id);
+    $(`${id}-head`).replaceChildren(...titles.map((title) => {
       const cell = document.createElement("th");
       cell.scope = "col";
       cell.textContent = title;
       return cell;
     }));
-    content.ions.forEach((ion, n) => {
-      const row = $("ions").insertRow(), head = document.createElement("th"), button = document.createElement("button");
-      const swatch = document.createElement("span");
-      swatch.className = "swatch ion";
-      swatch.style.background = ion.colour;
+    body.replaceChildren();
+    rows.forEach(({ name, colour, title = "", cells }, n) => {
+      const row = body.insertRow(), head = document.createElement("th");
       head.scope = "row";
-      button.type = "button";
-      button.tabIndex = n ? -1 : 0;  // one stop of Tab for the table, in which arrow keys move
-      button.append(swatch, `${ion.name} ${ion.number}`);
-      button.title = ion.water ? `in place of ${ion.water}` : "of the structure";
-      head.append(button);
       row.append(head);
-      for (const [, , text] of columns) row.insertCell().textContent = text(ion);
-      row.addEventListener("click", () => chooseIon(n));
+      for (const text of cells) row.insertCell().textContent = text;
+      row.lastChild.classList.toggle("words", / /.test(cells.at(-1)));
+      if (!choose) {
+        head.textContent = name;
+        return;
+      }
+      const button = document.createElement("button"), swatch = document.createElement("span");
+      swatch.className = "swatch ion";
+      swatch.style.background = colour;
+      button.type = "button";
+      button.tabIndex = n ? -1 : 0;
+      button.append(swatch, name);
+      button.title = title;
+      head.append(button);
+      row.addEventListener("click", () => choose(n));
     });
-    const buttons = [...$("ions").querySelectorAll("button")];
-    $("ions").addEventListener("focusin", (event) => {
-      for (const button of buttons) button.tabIndex = button === event.target ? 0 : -1;
-    });
-    $("ions").addEventListener("keydown", (event) => {
+    const buttons = [...body.querySelectorAll("button")];
+    body.onkeydown = (event) => {
       const steps = { ArrowUp: -1, ArrowDown: 1, Home: -buttons.length, End: buttons.length };
       if (!(event.key in steps) || event.altKey || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       const at = buttons.indexOf(event.target) + steps[event.key];
       buttons[Math.max(0, Math.min(buttons.length - 1, at))].focus();
+    };
+    for (const button of buttons) {
+      button.addEventListener("focus", () => { for (const other of buttons) other.tabIndex = other === button ? 0 : -1; });
+    }
+  }
+
+  function markRow(id, n) {
+    [...$(id).rows].forEach((row, m) => {
+      row.classList.toggle("chosen", m === n);
+      const button = row.querySelector("button");
+      if (m === n) button?.setAttribute("aria-current", "true"); else button?.removeAttribute("aria-current");
     });
   }
 
   function mark(n) {
     state.ion = n;
-    [...$("ions").rows].forEach((row, m) => {
-      row.classList.toggle("chosen", m === n);
-      const button = row.querySelector("button");
-      if (m === n) button.setAttribute("aria-current", "true"); else button.removeAttribute("aria-current");
-    });
+    markRow("ions", n);
+    markRow("patches", -1);
   }
 
   function chooseIon(n) {
@@ -354,23 +386,102 @@
     const place = ion.position.map((x) => x.toFixed(1).replace("-", "−")).join(", ");
     const energy = ion.energy === null ? "" : `, ${decimal(ion.energy)} kcal/mol when placed`;
     announce(`${ion.name} ${ion.number}, charge ${signed(ion.charge)}, at ${place} Å${energy}`);
-    if (!scene) return;
+    if (!scene || state.apart) return;
     scene.centre(ion.position);
     scene.mark(ion.position, `${ion.name} ${ion.number}`, dark());
   }
 
+  // ---- patches and faces
+
+  const minus = (text) => text.replace("-", "−");
+
+  let patchMesh = null;
+  async function makePatches(n) {
+    const found = content.patches.maps[n];
+    state.patches = null;
+    $("patch-section").hidden = !found;
+    if (!found) return;
+    const mesh = await (patchMesh ??= page.readMesh(content.patches.mesh)), { rows } = found;
+    const known = await reading;
+    const places = await page.unpack(found.places, Int32Array);
+    state.patches = { rows, groups: page.groups(mesh, (v) => (places[v] < 0 ? NaN : rows[places[v]].mean)) };
+    const large = rows.filter(({ area }) => area >= content.patches.least), small = rows.length - large.length;
+    const limit = withUnit(content.patches.threshold);
+    $("patches-caption").textContent = `At least ${limit}, or at most −${limit}; integrals in ${unit()} Å². Choose one to `
+      + `centre it.${small ? ` ${small} of less than ${content.patches.least} Å² ${small > 1 ? "have" : "has"} no name.` : ""}`;
+    const numbers = ({ area, integral, mean, residues }) => [area.toFixed(0), minus(integral.toFixed(0)), page.show(mean),
+      residues.map(([r, share]) => `${page.named(known, r)} ${Math.round(100 * share)} %`).join(", ")];
+    fillTable("patches", ["Patch", "Area, Å²", "Integral", "Mean", "Residues"], large.map((patch) => ({
+      name: minus(patch.name), colour: `var(--${patch.mean > 0 ? "positive" : "negative"})`, cells: numbers(patch) })),
+      (row) => choosePatch(large[row], row));
+  }
+
+  function choosePatch(patch, row) {
+    mark(-1);
+    markRow("patches", row);
+    $("tip").hidden = true;
+    const name = `patch ${minus(patch.name)}`;
+    announce(`${name}: ${patch.area.toFixed(0)} Å², mean ${potential(patch.mean)}, integral ${minus(patch.integral.toFixed(0))} ${unit()} Å²`);
+    if (!scene || state.apart) return;
+    scene.centre(patch.label, patch.normal);
+    scene.mark(...$("patched").checked ? [] : [patch.label, name, dark()]);  // there is a label already
+  }
+
+  let faceGroups = null;
+  async function setApart(apart) {
+    const { faces } = content;
+    if (apart && !faceGroups) {
+      const values = await page.unpack(faces.values, Float32Array);
+      faceGroups = page.groups(await page.readMesh(faces.mesh), (v) => values[v]);
+    }
+    state.apart = apart;
+    for (const control of document.querySelectorAll("#map-section fieldset")) control.disabled = apart;
+    for (const id of ["map", "range", "style", "show-ions", "patched"]) $(id).disabled = apart;
+    scene.mark();
+    if (apart) scene.mesh("faces", faceGroups);
+    scene.paint("faces", faces.range);
+    if (apart || state.map) key();
+    showSurface();
+    scene.showIons(!apart && $("show-ions").checked);
+    if (state.map) {
+      drawSlice();
+      await makeIsosurfaces();
+    }
+    await scene.style(apart ? "none" : $("style").value);
+    if (!apart) scene.mesh("faces", null);
+    legend();
+    scene.fit();
+  }
+
+  function bindFaces() {
+    const { faces } = content;
+    $("face-section").hidden = false;
+    $("face-text").textContent = `${faces.title}: ${faces.text}`;
+    $("faces-caption").textContent = `Residues that contribute most to the complementarity first; mean potentials in ${faces.unit}.`;
+    const rows = [...faces.rows].sort((a, b) => b.contribution - a.contribution);
+    fillTable("faces", ["Residue", "Face", "Area, Å²", "Own", "Of partner", "Contri\u00adbution"], rows.map((row) => ({
+      name: row.name, cells: [row.face === faces.rows[0].face ? "left" : "right", row.area.toFixed(0), decimal(row.own), decimal(row.partner),
+        minus(row.contribution.toFixed(3))] })));
+    if (scene) $("apart").addEventListener("change", () => working(setApart($("apart").checked)));
+    else $("apart").disabled = true;
+  }
+
   // ---- what is under the mouse
 
-  function described({ kind, atom, ion, point }) {
+  function described({ kind, atom, ion, point, value: drawn }) {
+    if (kind === "faces") return Number.isFinite(drawn) ? `potential ${page.show(drawn)} ${content.faces.unit}` : "beside the face";
     if (kind === "ion") {
       const { name, number, charge } = content.ions[ion];
       return `${name} ${number}, charge ${signed(charge)}`;
     }
     if (kind === "positive" || kind === "negative") return `isosurface at ${$(`${kind}-text`).textContent}`;
     const value = state.map ? state.map.sample(...point) : NaN;
-    const text = Number.isFinite(value) ? `potential ${potential(value)}` : "";
-    return [atom === undefined ? "" : atoms.label(atom), text].filter(Boolean).join(", ");
+    const text = Number.isFinite(value) ? `potential ${potential(value)}` : "", patch = patchAt(drawn);
+    return [atom === undefined ? "" : atoms.label(atom), patch && `patch ${minus(patch.name)}`, text].filter(Boolean).join(", ");
   }
+
+  // the patch whose mean is drawn at a point
+  const patchAt = (mean) => state.patches?.rows.find((patch) => Math.fround(patch.mean) === mean);
 
   function bindMouse() {
     const host = $("scene"), tip = $("tip");
@@ -415,6 +526,13 @@
       $("ions").rows[hit.ion].scrollIntoView({ block: "nearest" });
       return;
     }
+    const patch = hit.kind === "patches" && patchAt(hit.value);
+    if (patch?.label) {
+      const row = state.patches.rows.filter(({ label }) => label).indexOf(patch);
+      choosePatch(patch, row);
+      $("patches").rows[row].scrollIntoView({ block: "nearest" });
+      return;
+    }
     const text = described(hit);
     announce(text);
     mark(-1);
@@ -434,7 +552,7 @@
     draw.textBaseline = "top";
     let y = 12;
     if (!$("colours").hidden) {
-      const gradient = draw.createLinearGradient(12, 0, 232, 0), stops = page.stops(state.map.signs);
+      const gradient = draw.createLinearGradient(12, 0, 232, 0), stops = page.stops(state.signs);
       stops.forEach((colour, n) => gradient.addColorStop(n / (stops.length - 1), colour));
       draw.fillStyle = gradient;
       draw.fillRect(12, y, 220, 12);
@@ -489,6 +607,7 @@
     if (!scene) return;
     scene.background(getComputedStyle(document.documentElement).getPropertyValue("--ground").trim());
     drawIsosurfaces();
+    if (state.patches) showSurface();  // whose labels have the colours of the theme
   }
 
   function withoutScene(text) {
@@ -521,26 +640,28 @@
     setTheme(media.matches ? "dark" : "light");
     media.addEventListener("change", () => setTheme(media.matches ? "dark" : "light"));
     $("theme").addEventListener("click", () => setTheme(dark() ? "light" : "dark"));
-    const read = page.Atoms.read(content.structure);
+    reading = page.Atoms.read(content.structure);
     if (content.maps.length) {
       bindMap();
       working(chooseMap(0));
     }
     $("show-ions").closest("p").hidden = !content.ions.length;
     if (content.ions.length) bindIons();
-    atoms = await read;
+    atoms = await reading;
     Object.assign(page, { content, maps, atoms, state });
     if (page.hasWebGL()) {
       page.scene = scene = new page.Scene($("scene"), content, atoms);
       bindScene();
       setTheme(document.documentElement.dataset.theme);
+      if (content.faces && !content.maps.length) $("apart").checked = true;
     } else {
       withoutScene("This browser shows no 3D graphics: WebGL is switched off or missing. Switch on hardware "
         + "acceleration in its settings, or open the page in another browser. All tables are shown.");
     }
+    if (content.faces) bindFaces();
     await Promise.all(pending);
     if (!scene) return;
-    if (state.surface) showSurface();
+    if (state.surface || state.patches) showSurface();
     else if (state.map) await makeIsosurfaces();
     else scene.drawn = "cartoon";
     scene.fit();
@@ -551,7 +672,7 @@
   async function complete() {
     if (content.surface && atoms.count > MANY) $("style").value = "none";
     await scene.done();
-    refit(() => working(scene.style($("style").value)));
+    refit(() => working($("apart").checked ? setApart(true) : scene.style($("style").value)));
     for (let n = 0; n < content.maps.length; n++) await unpack(n);
     await page.idle();
   }

@@ -65,7 +65,17 @@
     return [best, found];
   }
 
-  // Return { kind, point, atom, ion }, where kind is ion, atom, or the name of a mesh; null if there is nothing.
+  // the value at the vertex that is the nearest to a point
+  function atVertex(groups, [x, y, z]) {
+    let [best, found] = [Infinity, NaN];
+    for (const { positions, values } of groups) for (let n = 0; n < values.length; n++) {
+      const distance = (positions[3 * n] - x) ** 2 + (positions[3 * n + 1] - y) ** 2 + (positions[3 * n + 2] - z) ** 2;
+      if (distance < best) [best, found] = [distance, values[n]];
+    }
+    return found;
+  }
+
+  // Return { kind, point, atom, ion, value }, where kind is ion, atom, or the name of a mesh; null if there is nothing.
   page.pick = function (scene, x, y) {
     const [origin, away] = scene.ray(x, y);
     let [best, hit] = [Infinity, null];
@@ -82,7 +92,8 @@
     if (!hit) return null;
     hit.point = hit.kind === "atom" ? scene.atoms.place(hit.atom) : hit.kind === "ion" ? scene.content.ions[hit.ion].position
       : origin.map((c, d) => c + best * away[d]);
-    if (hit.kind === "surface") hit.atom = scene.atoms.nearest(hit.point);
+    if (hit.kind === "surface" || hit.kind === "patches") hit.atom = scene.atoms.nearest(hit.point);
+    if (hit.kind === "patches" || hit.kind === "faces") hit.value = atVertex(scene.meshes[hit.kind].groups, hit.point);
     return hit;
   };
 })(globalThis.vmdpotential);

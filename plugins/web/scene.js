@@ -38,6 +38,7 @@
       this.moved = () => {};
       this.covered = () => [0, 0];  // heights in pixels of the covered parts of the view, at its top and bottom
       this.measured = [];  // lines of distances and their labels
+      this.names = [];
       this.ions = this.viewer.addModel();
       this.ions.addAtoms(content.ions.map((ion, n) => {
         const [x, y, z] = ion.position;
@@ -256,8 +257,14 @@
       return Boolean(this.first) && this.first.every((x, n) => Math.abs(x - view[n]) < 1e-6);
     }
 
-    centre(point) {
+    // Moves a point to the middle, with a direction, if there is one, turned to the viewer.
+    centre(point, towards = null) {
       const start = this.viewer.getView(), goal = point.map((x) => -x);
+      if (towards) {
+        const [x, y, z] = towards, size = Math.sqrt(2 * (1 + z));
+        start.splice(4, 4, ...(size > 1e-3 ? [y / size, -x / size, 0, size / 2] : [1, 0, 0, 0]));
+        this.viewer.setView(start);
+      }
       const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
       const begin = performance.now(), duration = still ? 0 : 350;
       const turn = this.moving = {};
@@ -280,10 +287,19 @@
       });
     }
 
-    addLabel([x, y, z], text, dark, screenOffset) {
-      return this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront: true, backgroundOpacity: 0.85,
+    addLabel([x, y, z], text, dark, screenOffset, inFront = true) {
+      return this.viewer.addLabel(text, { position: { x, y, z }, fontSize: 13, inFront, backgroundOpacity: 0.85,
         backgroundColor: dark ? "#262d35" : "#ffffff", fontColor: dark ? "#eceff2" : "#1b2026", borderThickness: 1,
         borderColor: "#8a939c", screenOffset });
+    }
+
+    // Writes texts at points, in place of earlier ones.
+    write(texts, dark) {
+      if (this.waiting) this.renderNow();
+      this.quietly(() => {
+        for (const name of this.names) this.viewer.removeLabel(name);
+        this.names = texts.map(([text, point]) => this.addLabel(point, text, dark, { x: 0, y: 0 }, false));
+      });
     }
 
     // Draws a line between two points, with a text at its middle.

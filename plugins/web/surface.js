@@ -117,20 +117,44 @@
     return result;
   };
 
-  // A mesh in groups for 16-bit indices, with a map's values at the vertices, and bounding boxes of blocks of triangles.
-  // The map is read at the distance map.outwards (A) along the normals, for example at the centre of a water.
-  page.groups = function ({ positions, normals, faces }, map = null) {
+  // A mesh of the program: vertices and corners are differences from the preceding ones; normals are those of triangles.
+  page.readMesh = async function ({ step, vertices, triangles }) {
+    const steps = await page.unpack(vertices, Int32Array), faces = await page.unpack(triangles, Int32Array);
+    const count = steps.length / 3, positions = new Float32Array(3 * count), normals = new Float32Array(3 * count);
+    for (let d = 0, at = 0; d < 3; d++) for (let n = 0, place = 0; n < count; n++) positions[3 * n + d] = step * (place += steps[at++]);
+    for (let n = 1; n < faces.length; n++) faces[n] += faces[n - 1];
+    for (let f = 0; f < faces.length; f += 3) {
+      const [a, b, c] = [0, 1, 2].map((n) => 3 * faces[f + n]);
+      const [u, v] = [b, c].map((corner) => [0, 1, 2].map((d) => positions[corner + d] - positions[a + d]));
+      for (let d = 0; d < 3; d++) {
+        const [e, g] = [(d + 1) % 3, (d + 2) % 3], normal = u[e] * v[g] - u[g] * v[e];
+        for (const corner of [a, b, c]) normals[corner + d] += normal;
+      }
+    }
+    for (let n = 0; n < normals.length; n += 3) {
+      const size = Math.hypot(normals[n], normals[n + 1], normals[n + 2]) || 1;
+      for (let d = 0; d < 3; d++) normals[n + d] /= size;
+    }
+    return { positions, normals, faces };
+  };
+
+  // a map's value at a vertex, at the distance map.outwards (A) along the normal, for example at the centre of a water
+  page.outside = (map, { positions, normals }) => (v) => map.sample(
+    ...[0, 1, 2].map((d) => positions[3 * v + d] + map.outwards * normals[3 * v + d]));
+
+  // A mesh in groups for 16-bit indices, with values at the vertices, and bounding boxes of blocks of triangles.
+  page.groups = function ({ positions, normals, faces }, valueOf = null) {
     const result = [], local = new Int32Array(positions.length / 3).fill(-1);
     let used = [], index = [];
     const close = () => {
       const group = { positions: new Float32Array(3 * used.length), normals: new Float32Array(3 * used.length),
-        faces: Uint16Array.from(index), values: map ? new Float32Array(used.length) : null };
+        faces: Uint16Array.from(index), values: valueOf ? new Float32Array(used.length) : null };
       used.forEach((v, n) => {
         for (let d = 0; d < 3; d++) {
           group.positions[3 * n + d] = positions[3 * v + d];
           group.normals[3 * n + d] = normals[3 * v + d];
         }
-        if (map) group.values[n] = map.sample(...[0, 1, 2].map((d) => positions[3 * v + d] + map.outwards * normals[3 * v + d]));
+        if (valueOf) group.values[n] = valueOf(v);
         local[v] = -1;
       });
       group.boxes = page.boxes(group);

@@ -16,7 +16,7 @@
         kept.depth = await page.readDepth(content);
         kept.surface = page.isosurface(kept.depth, 0, 1);
       }
-      return page.groups(kept.surface, kept.atSurface[n] ?? kept.maps[n]);
+      return page.groups(kept.surface, page.outside(kept.atSurface[n] ?? kept.maps[n], kept.surface));
     },
     // only outside of the molecule, if its surface is known
     async isosurface({ n, level, sign, masked }) {

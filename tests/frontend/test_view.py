@@ -475,17 +475,16 @@ def test_patches_have_a_scene_with_the_colours_of_their_means_and_names(ion_box,
     np.testing.assert_allclose([float(text.split()[0]) for text in said[whole]], np.clip(means, -span, span),
                                atol=span / 100)
     assert set(said[(of_triangle < 0).all(1)]) == {"in no patch"}
-    for option, value in (("patches", 0.8), ("between", ("//A/1", "//A/2"))):
-        with pytest.raises(UsageError) as caught:
-            registry.get("command", "view")(**options, output=tmp_path / "page.html", **{option: value})
-        assert caught.value.parameter == option
 
 
-@pytest.mark.parametrize(("option", "value"), [("plane", ("z=1",)), ("patches", 0.8)])
+@pytest.mark.parametrize(("option", "value", "name"), [
+    ("plane", ("z=1",), "scene.mvsx"), ("patches", 0.8, "scene.mvsx"), ("patches", 0.8, "page.html"),
+    ("level", 1.0, "page.html"), ("margin", 5.0, "page.html"), ("points", 5000, "scene.mvsx"),
+    ("cavities", True, "page.html")])
 @pytest.mark.parametrize("medium", ["no", None])
-def test_a_scene_without_maps_has_no_planes_or_patches(ion_box, tmp_path, option, value, medium):
+def test_what_only_maps_have_is_refused_without_them(ion_box, npm, tmp_path, option, value, name, medium):
     """Without a medium the potential would be computed, which fails for atoms without charges."""
-    path = tmp_path / "scene.mvsx"
+    path = tmp_path / name
     with pytest.raises(UsageError if medium else InputError) as caught:
         registry.get("command", "view")(structure=ion_box[0], medium=medium, prepare="never", output=path,
                                         **{option: value})
@@ -493,7 +492,7 @@ def test_a_scene_without_maps_has_no_planes_or_patches(ion_box, tmp_path, option
     assert not path.exists()
 
 
-def test_patches_need_a_surface_and_a_map_that_colours_it(ion_box, monkeypatch):
+def test_patches_need_a_surface_and_a_map_that_colours_it(ion_box, npm, monkeypatch):
     structure, potential = ion_box
     orbital, options = dataclasses.replace(potential, unit="bohr^-3/2"), SceneOptions(atoms="all", patches=0.8)
     water = Structure(structure.positions[:3], ["OH2", "H1", "H2"], ["TIP3"] * 3, [1] * 3, [0] * 3,
@@ -502,13 +501,16 @@ def test_patches_need_a_surface_and_a_map_that_colours_it(ion_box, monkeypatch):
         with pytest.raises(UsageError) as caught:
             view_scene(shown, [grid], ["a"], options=options)
         assert caught.value.parameter == "patches"
+        with pytest.raises(UsageError) as caught:
+            view_page(shown, [grid], atoms="all", patches=0.8)
+        assert caught.value.parameter == "patches"
     mixed = view_scene(structure, [orbital, potential], ["a", "b"], options=options)
     assert [title.split(":")[0] for title in titles_of(mixed)] == ["Isosurfaces", "Surface", "Patches", "Isosurfaces"]
 
     def missing(*given, **named):
         raise BackendError("a package is missing")
 
-    monkeypatch.setattr("vmdpotential.plugins.web.mvs.molecular_surface", missing)
+    monkeypatch.setattr("vmdpotential.plugins.web.coloured.molecular_surface", missing)
     with pytest.raises(BackendError):
         view_scene(structure, [potential], ["a"], options=options)
     assert titles_of(view_scene(structure, [potential], ["a"], options=SceneOptions(atoms="all"))) == ["Isosurfaces: a"]
