@@ -181,6 +181,16 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
     assert spanned_correlation_times(series[:3]) is None
 
 
+@pytest.mark.parametrize("time", [0, 10])
+def test_reports_state_the_number_of_independent_frames(time):
+    """The variance of a frame over that of the mean; fewer by the uncertainty of the correlation time."""
+    mean = FrameMean()
+    for row in autoregressive(2000, 200, time, 7):
+        mean.add(row)
+    stated = np.array([int(re.search(r"worth (\d+) independent", mean.explanation(n))[1]) for n in range(200)])
+    assert 0.5 < np.median(stated) * true_error(2000, time) ** 2 < 1
+
+
 @pytest.mark.parametrize(("name", "options"), [
     ("average", {"spacing": 3.0, "method": "pme", "tolerance": 1e-3}), ("density", {"smear": 1.5}),
     ("profile", {"spacing": 3.0})])

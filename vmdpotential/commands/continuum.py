@@ -148,8 +148,8 @@ class BoundEnergies:
             f"desolvation {value('desolvation_1')} and {value('desolvation_2')}", *surface])
         left_out = [*([] if van_der_waals else ["van der Waals"]), *([] if surface else ["the surface"])]
         yield "  left out: " + ", ".join(["entropy", "changes of conformation by binding", *left_out])
-        if len(self.numbers) > 1 and (uncertainty is None or np.isnan(uncertainty.error[-1])):
-            yield self._sums.too_short()
+        if len(self.numbers) > 1:
+            yield f"  {self._sums.explanation(-1)}"
         if self.rows is not None:
             total = self.rows.moments.mean[:, -1]
             yield ReportRows(lambda n: f"  {self.names[n]}: {total[n]:.4f} kcal/mol",

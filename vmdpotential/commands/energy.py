@@ -30,7 +30,7 @@ from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
-from vmdpotential.frames.statistics import PLUS_MINUS, FrameMean, Uncertainty, error_text, without_nan
+from vmdpotential.frames.statistics import FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.radii import RADII_SETS
@@ -455,7 +455,7 @@ def _lines(row: _Rows) -> Iterator[str | ReportRows]:
 
     yield ReportRows(line, np.argsort(-np.abs(row.mean[:, 2]), kind="stable").tolist(), rest="that are smaller")
     if len(row.frames) > 1:
-        yield (row.all.too_short() if total_uncertainty is None or np.isnan(total_uncertainty.error[2]) else PLUS_MINUS)
+        yield row.all.explanation(2)
 
 
 def _coloured(structure: Structure, row: _Rows, atoms: NDArray[np.int64]) -> Structure:

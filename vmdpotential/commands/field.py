@@ -28,8 +28,8 @@ from vmdpotential.frames.field import (
 )
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import (
-    PLUS_MINUS,
     error_text,
+    explain_errors,
     spanned_correlation_times,
     too_short,
     uncertainties_of_means,
@@ -287,8 +287,9 @@ def _lines(fields: FieldSeries, summary: Mapping[str, Any], series: Floats) -> I
         yield ReportRows(line, np.argsort(-np.abs(mean[0]), kind="stable").tolist(), rest="that are smaller")
     if len(series) > 1:
         total = series[:, 0].mean(1)
-        stated = uncertainty_of_mean(total) is not None
-        yield f"  {PLUS_MINUS if stated else too_short(len(total), spanned_correlation_times(total))}"
+        known = uncertainty_of_mean(total)
+        yield "  " + (too_short(len(total), spanned_correlation_times(total)) if known is None else
+                      explain_errors(len(total), float(total.std(ddof=1)), float(known.error)))
 
 
 def _write_arrays(fields: FieldSeries, scale: float, unit: str, path: Path) -> None:

@@ -72,10 +72,6 @@ KEPT = 128
 #: Number of series that are analysed at once.
 TOGETHER = 4096
 
-#: Text of reports that explains errors.
-PLUS_MINUS = "+- is the standard error of the mean, and the 95 % interval is in brackets"
-
-
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """Uncertainty of the mean of a series.
@@ -407,6 +403,13 @@ class FrameMean(FrameRows):
         """Return why there is no error."""
         return too_short(self.moments.count, spanned_correlation_times(self._blocks))
 
+    def explanation(self, index: int) -> str:
+        """Return the line of a report that explains the error of one of the values, or why there is none."""
+        known, deviation = self.uncertainty(), self.deviation()
+        if known is None or deviation is None or np.isnan(known.error[index]):
+            return self.too_short()
+        return explain_errors(self.moments.count, float(deviation[index]), float(known.error[index]))
+
     def uncertainty(self) -> Uncertainty | None:
         """Return the errors of the means, each by its own correlation time, see :func:`uncertainties_of_means`."""
         return uncertainties_of_means(np.array(self._blocks)) if self._blocks else None
@@ -574,6 +577,22 @@ def error_text(known: Uncertainty | None, digits: int = 4) -> str:
     if known is None or np.isnan(known.error):
         return ""
     return f" +- {float(known.error):.{digits}f} (+- {float(known.interval):.{digits}f})"
+
+
+def explain_errors(frames: int, deviation: float, error: float) -> str:
+    """Return the text of reports that explains errors, with the number of independent frames that one stands for.
+
+    Parameters
+    ----------
+    frames : int
+    deviation, error : float
+        Standard deviation of a value over the frames, and the error of its mean.
+    """
+    text = "+- is the standard error of the mean, and the 95 % interval is in brackets"
+    if not error > 0:
+        return text
+    independent = max(1, round(min(frames, (deviation / error) ** 2)))
+    return f"{text}; {count_of(frames, 'frame')} are worth {independent} independent ones"
 
 
 def without_nan(values: Floats) -> Any:
