@@ -171,7 +171,7 @@ def titrate(
 
     The sites are ASP, GLU, HIS with both tautomers, free CYS, TYR, LYS, ARG and the ends of chains, and ligands whose
     model pKa and states are given; other ligands and metals keep their charges, and waters are left out. Missing atoms
-    are added, and the hydrogens of amino acids are placed anew. The structure is rigid: changes of conformation with
+    are added, and the hydrogens of amino acids are replaced. The structure is rigid: changes of conformation with
     the pH are neglected. With a trajectory, each frame is titrated, and pKa values and curves are means over frames
     with their standard errors.
 

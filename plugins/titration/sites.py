@@ -136,7 +136,7 @@ def titrated_structure(structure: Structure, *, force_field: str = "charmm36", r
                        model_pka: Mapping[str, float] | None = None) -> TitratedStructure:
     """Return a structure without its waters, with the hydrogens that its sites need, and the sites.
 
-    The hydrogens of amino acids are placed anew, and names that stand for a protonation state are not followed. A
+    The hydrogens of amino acids are replaced, and names that stand for a protonation state are not followed. A
     ligand is a site if it has a value among `model_pka`, and its states with and without the proton among `charges`.
 
     Raises

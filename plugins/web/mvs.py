@@ -166,7 +166,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                      "maximum": high, "thinned": part.lattice.spacing.tolist() != grid.lattice.spacing.tolist(),
                      "level": value})
     if (faces := options.faces) is not None:
-        scene = specification.create_builder()  # without the structure, beside which they are
+        scene = specification.create_builder()  # without the structure, to which they are added
         _add_drawn(scene, faces.drawn, "beside the face")
         add_scene(scene, f"Faces: {faces.title}", _described(faces.text, faces.title, faces.drawn.meaning,
                                                              ValueRange(*faces.drawn.span)))

@@ -22,7 +22,8 @@ WATER = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2
 
 
 @pytest.mark.parametrize(("text", "width"), [
-    ("89", 89), ("89mm", 89), ("12cm", 120), ("4.5in", 114.3), (60.0, 60), ("single", 89), ("acs-double", 7 * 25.4)])
+    ("89", 89), ("89mm", 89), ("12cm", 120), ("4.5in", 114.3), (60.0, 60), ("single", 89), ("acs-double", 7 * 25.4),
+    ("science-single", 90)])
 def test_widths_have_units_and_names(text, width):
     assert width_in_mm(text) == pytest.approx(width)
 

@@ -6,15 +6,15 @@ import math
 
 from vmdpotential.errors import UsageError
 
-#: Widths of figures by the authors' guidelines of journals, mm. `single` and `double` are those of Nature.
+#: Widths of figures by the authors' guidelines of journals, mm, which scripts/guide/structure.md cites. `single` and
+#: `double` are those of Nature.
 JOURNAL_WIDTHS = {
     "single": 89.0, "double": 183.0,
-    "acs-single": 84.6, "acs-double": 177.8,  # American Chemical Society: 3.33 and 7 inches
-    "cell-single": 85.0, "cell-double": 174.0,  # Cell Press
+    "acs-single": 84.6, "acs-double": 177.8,  # American Chemical Society: 240 and 504 points
     "elsevier-single": 90.0, "elsevier-double": 190.0,
     "pnas-single": 87.0, "pnas-double": 178.0,
     "rsc-single": 83.0, "rsc-double": 171.0,  # Royal Society of Chemistry
-    "science-single": 57.0, "science-double": 121.0, "science-triple": 184.0,
+    "science-single": 90.0, "science-double": 183.0,
 }
 
 #: Limits of the width and the height of a figure, mm.
