@@ -79,6 +79,12 @@ proc ::vmdpotential::show::result {job data} {
             set keep 1
         }
         figure { set keep [show_figure $job [dict get $data figure]] }
+        "" {
+            set keep 1
+            if {[dict exists $data maps] && [llength [series $data]]} {
+                show_map $job $data
+            }
+        }
         default { set keep 1 }
     }
     if {[dict exists $data values] && [llength [dict get $data values]]} {
@@ -113,7 +119,7 @@ proc ::vmdpotential::show::show_map {job data} {
     check_there [dict get $job molecule] "the map has not been loaded"
     set job [made_whole $job $data]
     set molecule [dict get $job molecule]
-    set file [lindex [dict get $data files] 0]
+    set file [lindex [series $data] 0 0]
     lappend maps($molecule) $file
     set type [type_of $file]
     if {$type eq ""} {
@@ -125,7 +131,7 @@ proc ::vmdpotential::show::show_map {job data} {
     set volume [expr {[molinfo $molecule get numvolumedata] - 1}]
     set given [dict get $job given]
     forget $molecule
-    set limit [dict get $data display_limit]
+    set limit [lindex [dict get $data [expr {[dict exists $data display_limit] ? "display_limit" : "range"}]] end]
     set limits [expr {[dict exists $data range] ? [dict get $data range] : [list [expr {-$limit}] $limit]}]
     choose_colours $limits
     lassign $limits low high
@@ -146,7 +152,24 @@ proc ::vmdpotential::show::show_map {job data} {
             $level [expr {-$level}] $low $high $meaning]
     }
     ::vmdpotential::say "molecule $molecule, volume $volume: [join $parts {; }]"
+    add_further $molecule $data
     return 1
+}
+
+# Return the maps of an answer, {file meaning} each; of one that is only in a file, it is the first of the files.
+proc ::vmdpotential::show::series {data} {
+    return [expr {[dict exists $data maps] ? [dict get $data maps] : [list [lrange [dict get $data files] 0 0]]}]
+}
+
+# Add the maps after the first one to a molecule, without drawing them.
+proc ::vmdpotential::show::add_further {molecule data} {
+    foreach entry [lrange [series $data] 1 end] {
+        lassign $entry file meaning
+        if {[type_of $file] ne ""} {
+            mol addfile $file type [type_of $file] waitfor all $molecule
+            ::vmdpotential::say "molecule $molecule, volume [expr {[molinfo $molecule get numvolumedata] - 1}]: $meaning"
+        }
+    }
 }
 
 # Return the job, for a new molecule if molecules were made whole for the map, so that its surface is where the map is.
@@ -193,6 +216,7 @@ proc ::vmdpotential::show::show_volume {job data} {
         ::vmdpotential::say [format "molecule %s, volume %s: an isosurface at %g %s" $molecule $volume $level \
             [dict get $data unit]]
     }
+    add_further $molecule $data
     return 1
 }
 

@@ -301,8 +301,11 @@ def legend(grid: Grid, span: ValueRange) -> str:
     return f"{span.low:g} to {span.high:g} {colours.map_meaning(grid)}"
 
 
-def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -> dict[str, Any]:
+def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None,
+                 folder: Path | None = None) -> dict[str, Any]:
     """Return what VMD draws of a report: values of atoms, range and meaning of a map's colours, and a coloured surface.
+
+    Further maps of a series, or statistics, are loaded but not drawn.
 
     Parameters
     ----------
@@ -311,6 +314,8 @@ def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -
         Range of the colours of a map's molecular surface, empty for the usual one; None for no surface.
     part : str or None
         Selection of the atoms that get a surface; all unless given.
+    folder : Path, optional
+        Folder for maps that the command wrote to no file.
     """
     from vmdpotential.surfaces import molecular_surface
 
@@ -325,7 +330,7 @@ def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -
     if not isinstance(grid, Grid):  # it may be only in a file
         return data
     span = colour_range(surface) if surface else surface_range(grid, structure)
-    data |= {"range": list(span), "meaning": colours.map_meaning(grid)}
+    data |= {"range": list(span), "meaning": colours.map_meaning(grid), "maps": _map_files(report, folder)}
     computed = surface_of(report, part)
     if surface is None or computed is None:
         return data
@@ -335,6 +340,20 @@ def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None) -
         log.warning("isosurfaces are drawn, as the molecular surface needs another package: %s", error)
         return data
     return data | {"surface": _drawn_surface(mesh, mesh.sample(grid, colours.reading_distance(grid)), span)}
+
+
+def _map_files(report: Report, folder: Path | None) -> list[tuple[str, str]]:
+    """Return the file and the meaning of each map of a report; those after its files are written to the folder."""
+    from vmdpotential.io.maps import is_map, write_map
+
+    grids = {name: value for name, value in report.objects.items() if isinstance(value, Grid)}
+    files = [file for file in map(Path, report.data.get("files", ())) if is_map(file)]
+    if folder is not None:
+        for name in list(grids)[len(files):]:
+            files.append(folder / f"{name}.dx")
+            write_map(grids[name], files[-1])
+    return [(str(file), f"{grid.provenance.quantity}, {colours.map_meaning(grid)}")
+            for file, grid in zip(files, grids.values(), strict=False)]
 
 
 def mesh_spacing(atoms: int) -> float:

@@ -29,7 +29,7 @@ from vmdpotential.errors import (
 from vmdpotential.frontend import child, interrupts, messages
 from vmdpotential.frontend.arguments import build_parser, called_command, is_for_tcl, join_negative_values
 from vmdpotential.frontend.declarations import parameter_kind
-from vmdpotential.parameters import Command, Parameter
+from vmdpotential.parameters import Command, Parameter, returning_results
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> None:
     terminal = progress.Terminal(delay=1.0, every=1.0) if for_vmd else progress.Terminal()
     failure: CheckError | None = None
     try:
-        with progress.listen_to_progress(terminal):
+        with progress.listen_to_progress(terminal), returning_results() if answer else contextlib.nullcontext():
             report = command(**values)
     except CheckError as error:
         report, failure = error.report, error
@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> None:
         if for_vmd:
             from vmdpotential.frontend.adapters import drawn_in_vmd
 
-            data |= drawn_in_vmd(report, surface, part)
+            data |= drawn_in_vmd(report, surface, part, Path(answer).parent if answer else None)
         text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)
         if answer:
             Path(answer).write_text(text, "ascii")
