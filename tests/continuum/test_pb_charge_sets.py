@@ -35,12 +35,14 @@ def test_solutions_are_those_of_single_charge_sets(changes, monkeypatch):
     alone = [TwoLattices(continuum.with_charges(charges), lattice, engine, NodePotential("cpu")) for charges in sets]
     made, solver = [], equation.MultigridSolver
     monkeypatch.setattr(equation, "MultigridSolver", lambda *given: made.append(0) or solver(*given))
-    count = 0
+    count, covers = 0, []
     for single, solved in zip(alone, solve_charge_sets(continuum, lattice, engine, sets), strict=True):
         assert np.array_equal(solved.reaction, single.reaction)
         assert np.array_equal(solved.values(), single.values())
         assert solved.reaction_errors().of_energy() == single.reaction_errors().of_energy()
+        covers.append(solved.continuum.covers)
         count += 1
+    assert all(each is covers[0] for each in covers)
     assert (count, len(made)) == (4, 2)  # one equation for each of both lattices, whatever the number of sets
 
 

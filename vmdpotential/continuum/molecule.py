@@ -18,6 +18,9 @@ from vmdpotential.grid.lattice import Lattice
 Floats = NDArray[np.float64]
 Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 
+#: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
+COVERING, TINY = 8, 1e-6
+
 #: A function that returns the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, for positions (N, 3) and
 #: charges (N,).
 NodeSum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
@@ -94,12 +97,60 @@ class Continuum:
         """The surface of the molecule; the van der Waals surface for a smooth permittivity."""
         return Surface(self.positions, self.radii, 0.0 if self.gaussian else self.probe)
 
+    @cached_property
+    def covers(self) -> AtomCovers:
+        """The atoms that cover others."""
+        return _covers(self)
+
     def with_charges(self, charges: Floats) -> Continuum:
-        """Return the same molecule, with its surface, and other charges (N,), e."""
+        """Return the same molecule, with what is known of its shape, and other charges (N,), e."""
         result = replace(self, charges=charges)
         vars(result)["surface"] = self.surface
+        if "covers" in vars(self):
+            vars(result)["covers"] = self.covers
         return result
 
     def mixed(self, free: Scalars) -> Scalars:
         """Return the permittivity where the solvent has a fraction `free` of the space."""
         return self.inside + (self.outside - self.inside) * free
+
+
+@dataclass(frozen=True, eq=False)
+class AtomCovers:
+    """The atoms that cover others; each atom's cover is the one below whose surface it is deepest.
+
+    Parameters
+    ----------
+    owners : (N,) int64
+        The cover of each atom.
+    depths : (N,) float64, A
+        How deep each centre is below the surface of its cover.
+    radii : (N,) float64, A
+        Radii of the covers.
+    exposed : (N,) float64
+        Fractions of the covers' surfaces that a solvent molecule can touch.
+    """
+
+    owners: NDArray[np.int64]
+    depths: Floats
+    radii: Floats
+    exposed: Floats
+
+
+def _covers(continuum: Continuum) -> AtomCovers:
+    """Return the covers of all atoms, by the nearest atoms with a radius around each."""
+    from scipy.spatial import cKDTree
+
+    positions, radii = continuum.positions, continuum.radii
+    balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
+    count = min(COVERING, len(balls))
+    found = cKDTree(positions[balls]).query(positions, count)
+    distances, near = found[0].reshape(-1, count), balls[found[1].reshape(-1, count)]
+    below = radii[near] - distances
+    rows, best = np.arange(len(positions)), below.argmax(1)
+    owners = near[rows, best]
+    # spheres of the solvent molecule's centre: what each of the others cuts off is taken as independent
+    wide, apart = np.maximum(radii + continuum.probe, TINY), np.maximum(distances, TINY)
+    cosines = (wide[:, None] ** 2 + apart**2 - wide[near] ** 2) / (2 * wide[:, None] * apart)
+    free = np.where(near == rows[:, None], 1.0, (1 + np.clip(cosines, -1, 1)) / 2).prod(1)
+    return AtomCovers(owners, below[rows, best], radii[owners], free[owners])

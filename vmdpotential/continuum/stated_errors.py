@@ -7,13 +7,13 @@ spacing on. So the difference of the lattices is multiplied by a fraction for ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.molecule import Continuum
+from vmdpotential.continuum.molecule import AtomCovers, Continuum
 from vmdpotential.grid.lattice import Lattice
 
 Floats = NDArray[np.float64]
@@ -51,9 +51,6 @@ MANY, ONE_MORE = 1.1, 0.4
 #: ions changes the energy by less than the error of the surface.
 SMOOTH, SHARP = 3.4, 2.0
 
-#: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
-COVERING, TINY = 8, 1e-6
-
 
 class ReactionErrors:
     """The errors of the reaction potentials of charges.
@@ -77,8 +74,8 @@ class ReactionErrors:
         self._kind = SMOOTH if c.gaussian else SHARP if self._sharp else 1.0
 
     @cached_property
-    def _covers(self) -> Covers:
-        found = covers(self._continuum)  # maps without energies do not need them
+    def _covers(self) -> AtomCovers:
+        found = self._continuum.covers
         return replace(found, depths=np.maximum(found.depths, LEAST_DEPTH * self._spacing))
 
     @property
@@ -118,44 +115,3 @@ def combine_errors(signed: Floats, sharp: bool = False) -> float:
     """Return the error of a sum whose terms have the errors `signed` (N,), at a surface with or without sharp edges."""
     together, size = abs(float(signed.sum())), float(abs(signed).sum())
     return SAFETY * max(together, float(np.linalg.norm(signed)), (SHARP_ALIKE if sharp else ALIKE) * size)
-
-
-@dataclass(frozen=True, eq=False)
-class Covers:
-    """The atoms that cover others; each atom's cover is the one below whose surface it is deepest.
-
-    Parameters
-    ----------
-    owners : (N,) int64
-        The cover of each atom.
-    depths : (N,) float64, A
-        How deep each centre is below the surface of its cover.
-    radii : (N,) float64, A
-        Radii of the covers.
-    exposed : (N,) float64
-        Fractions of the covers' surfaces that a solvent molecule can touch.
-    """
-
-    owners: NDArray[np.int64]
-    depths: Floats
-    radii: Floats
-    exposed: Floats
-
-
-def covers(continuum: Continuum) -> Covers:
-    """Return the covers of all atoms, by the nearest atoms with a radius around each."""
-    from scipy.spatial import cKDTree
-
-    positions, radii = continuum.positions, continuum.radii
-    balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
-    count = min(COVERING, len(balls))
-    found = cKDTree(positions[balls]).query(positions, count)
-    distances, near = found[0].reshape(-1, count), balls[found[1].reshape(-1, count)]
-    below = radii[near] - distances
-    rows, best = np.arange(len(positions)), below.argmax(1)
-    owners = near[rows, best]
-    # spheres of the solvent molecule's centre: what each of the others cuts off is taken as independent
-    wide, apart = np.maximum(radii + continuum.probe, TINY), np.maximum(distances, TINY)
-    cosines = (wide[:, None] ** 2 + apart**2 - wide[near] ** 2) / (2 * wide[:, None] * apart)
-    free = np.where(near == rows[:, None], 1.0, (1 + np.clip(cosines, -1, 1)) / 2).prod(1)
-    return Covers(owners, below[rows, best], radii[owners], free[owners])
