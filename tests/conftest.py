@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,18 @@ def engine(request):
     from helpers import working
 
     return working(request.param)
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory):
+    """Where a process serves that runs the program and Python in forks of it, see ``forked_program``."""
+    from forked_program import __file__ as script
+
+    place = tmp_path_factory.mktemp("forks") / "socket"
+    with subprocess.Popen([sys.executable, script, "serve", place], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env=os.environ | {"PYTHONPATH": str(NIGHTLY.parents[1]), "MPLBACKEND": "agg"}) as server:
+        assert server.stdout.readline() == b"ready\n"
+        yield place
 
 
 @pytest.fixture

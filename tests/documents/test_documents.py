@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked_program import write_client
 from pictures import assert_drawn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,15 +26,15 @@ RUN_HERE = [path for path in DOCUMENTS if not blocks(path, "pymol|tcl|chimerax")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RUN_HERE, ids=lambda path: path.stem)
-def test_blocks_run_in_the_order_shown(path, tmp_path):
+def test_blocks_run_in_the_order_shown(path, tmp_path, forks):
     (tmp_path / "data").symlink_to(ROOT / "data")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "vmdpotential").symlink_to(Path(sys.executable).parent / "vmdpotential")
+    program = write_client(tmp_path / "bin" / "vmdpotential", forks)
     (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / "bin" / "python").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "MPLBACKEND": "agg"}
     for language, block in blocks(path):
-        command = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+        command = [program, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
         done = subprocess.run([*command, block], cwd=tmp_path, env=environment, capture_output=True, text=True,
                               timeout=300)
         assert done.returncode == 0, f"{block}\n{done.stderr}"

@@ -1,14 +1,13 @@
 """The worked examples run, and draw pictures, which scripts/docs shows; nothing of them is warned of."""
 
 import ast
-import os
 import re
 import runpy
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_program import write_client
 from pictures import assert_drawn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,12 +25,12 @@ def test_examples_use_what_the_reference_describes():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.stem)
-def test_an_example(script):
+def test_an_example(script, forks, tmp_path):
     folder = ROOT / "build" / "examples" / script.stem  # ignored by git, and where scripts/docs looks for pictures
     for old in folder.glob("*.png"):
         old.unlink()
-    done = subprocess.run([sys.executable, script, folder], cwd=ROOT, env={**os.environ, "MPLBACKEND": "agg"},
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run([write_client(tmp_path / "python", forks), script, folder], cwd=ROOT, capture_output=True,
+                          text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout
     if script.stem == "membrane_profile":  # V; with charges that the frame was not simulated with it is 0.1

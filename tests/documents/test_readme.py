@@ -4,10 +4,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_program import write_client
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = [ROOT / "scripts" / "guide" / f"{name}.md" for name in ("input", "structure", "media", "trajectories", "use")]
@@ -27,12 +27,12 @@ def blocks(language):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, forks):
     """A folder with data/, as the reader has it; blocks build on the results of earlier ones."""
     folder = tmp_path_factory.mktemp("readme")
     shutil.copytree(ROOT / "data", folder / "data")
     (folder / "bin").mkdir()
-    (folder / "bin" / "vmdpotential").symlink_to(Path(sys.executable).parent / "vmdpotential")
+    write_client(folder / "bin" / "vmdpotential", forks)
     return folder
 
 
@@ -67,7 +67,7 @@ def test_blocks_in_the_order_shown(folder):
     shown = re.findall(r"^```(sh|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     for language, block in shown:
         if language == "python":
-            run(folder, sys.executable, "-c", block)
+            run(folder, folder / "bin" / "vmdpotential", "-c", block)
         elif "scripts/" not in block:
             run(folder, "bash", "-euo", "pipefail", "-c", block)
     assert list(folder.glob("*.png"))

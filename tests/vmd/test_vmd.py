@@ -13,6 +13,7 @@ import golden
 import numpy as np
 import pytest
 from deposited import crystal_file
+from forked_program import write_client
 from scipy.spatial import cKDTree
 
 import vmdpotential as vp
@@ -93,17 +94,9 @@ def check(done, least, recorded=True):
 
 
 @pytest.fixture(scope="module")
-def forked(home):
+def forked(home, forks):
     """The program as forks of one process."""
-    script, place = Path(__file__).with_name("forked_program.py"), home / "program"
-    program = home / "forked [program]"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{script}" run "{place}" "$@"\n')
-    program.chmod(0o700)
-    with subprocess.Popen([sys.executable, script, "serve", place], stdout=subprocess.PIPE,
-                          env=os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(home)}) as server:
-        assert server.stdout.readline() == b"ready\n"
-        yield program
-        server.terminate()
+    return write_client(home / "forked [program]", forks)
 
 
 PARTS = ("map-*", "live-* frames-* copies-*",

@@ -2,11 +2,25 @@
 
     python forked_program.py serve SOCKET          import the program, say so in one line, and fork for each request
     python -S forked_program.py run SOCKET ...     run it here: these arguments, this folder, environment and streams
+
+Arguments are those of the program, or of Python: ``-c CODE``, or a script and its arguments. The fixture ``forks``
+serves; what the forks take of a processor counts when it ends.
 """
 
 import os
 import socket
 import sys
+
+#: Other packages that commands and examples import.
+PACKAGES = ("matplotlib.pyplot", "scipy.spatial", "scipy.interpolate", "MDAnalysis", "MDAnalysisTests.datafiles",
+            "openmm.app", "pandas", "biotite.structure.info", "hydride", "skimage.measure")
+
+
+def write_client(path, place):
+    """Write an executable that runs in forks of the process that serves at `place`."""
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{os.path.abspath(__file__)}" run "{place}" "$@"\n')
+    path.chmod(0o700)
+    return path
 
 
 def run(path, arguments):
@@ -22,32 +36,37 @@ def run(path, arguments):
 
 
 def serve(path):
+    import contextlib
     import importlib
     import pkgutil
-    import signal
+    import select
 
     import vmdpotential
 
     for module in pkgutil.walk_packages(vmdpotential.__path__, "vmdpotential."):
         if ".cuda" not in module.name:
             importlib.import_module(module.name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for name in PACKAGES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    forks = set()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
         print("ready", flush=True)
-        while True:
+        while 0 not in select.select([server, 0], [], [])[0]:  # at the end of its input, the tests have ended
             client, _ = server.accept()
-            if os.fork() == 0:
+            if (fork := os.fork()) == 0:
                 server.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 answer(client)
             client.close()
+            forks = {each for each in forks | {fork} if os.waitpid(each, os.WNOHANG) == (0, 0)}
 
 
 def answer(client):
     """Run the program in another process, which may be killed, and tell how it ended."""
     import ast
+    import runpy
 
     from vmdpotential.__main__ import main
 
@@ -64,6 +83,14 @@ def answer(client):
         os.environ.clear()
         os.environ.update(variables)
         sys.argv[1:] = arguments
+        if arguments[:1] == ["-c"]:
+            sys.path.insert(0, "")
+            exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+            sys.exit()
+        if arguments and arguments[0].endswith(".py"):
+            sys.argv = arguments
+            runpy.run_path(arguments[0], run_name="__main__")
+            sys.exit()
         sys.exit(main())
     for stream in streams:
         os.close(stream)
