@@ -171,6 +171,19 @@ def test_libraries_are_built_again_only_when_a_source_changes(own, tmp_path):
         assert all(new > old for new, old in zip(dates[-1], dates[-2], strict=True))
 
 
+def test_building_one_instruction_set_keeps_others_unless_they_are_out_of_date(tmp_path):
+    path = tmp_path / "rows.cu"
+    path.write_text(SOURCE)
+    libraries = build.build_libraries([path], tmp_path / "libraries")
+    assert build.build_libraries([path], tmp_path / "libraries", only=0) == libraries[:1]
+    assert all(library.exists() for library in libraries)
+    path.write_text(SOURCE + "\n// changed")
+    assert build.build_libraries([path], tmp_path / "libraries", only=0) == libraries[:1]
+    assert [library.exists() for library in libraries] == [True] + [False] * (len(libraries) - 1)
+    assert build.build_libraries([path], tmp_path / "libraries") == libraries
+    assert all(library.exists() for library in libraries)
+
+
 @pytest.mark.parametrize(("source", "compiler", "word"), [
     ('#include "kernel.h"\nnonsense', (), "nonsense"), (SOURCE, ("no-such-compiler",), "no-such-compiler"),
 ])

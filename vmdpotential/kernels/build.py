@@ -8,6 +8,7 @@ as a program, ``python vmdpotential/kernels/build.py``. Another package builds i
 from __future__ import annotations
 
 import concurrent.futures
+import ctypes
 import hashlib
 import importlib.util
 import json
@@ -37,6 +38,10 @@ INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "aarch64": {"neon": ()},
 }
+
+#: Environment variable: if it is set, this package is built for this machine's processor alone, with the baseline that
+#: is asked for it.
+OWN_PROCESSOR = "VMDPOTENTIAL_OWN_PROCESSOR"
 
 #: Names of processor families, as operating systems spell them.
 PROCESSORS = {"AMD64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
@@ -94,8 +99,8 @@ def library_name(instruction_set: str, system: str = sys.platform) -> str:
 
 
 def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[str] = (),
-                    target: str = "") -> list[Path]:
-    """Compile kernel files into one library for each instruction set, unless those in the folder are up to date.
+                    target: str = "", only: int | None = None) -> list[Path]:
+    """Compile kernel files into one library for each instruction set, except those in the folder that are up to date.
 
     Parameters
     ----------
@@ -107,6 +112,8 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     target : str
         Processor and system of the libraries, such as ``aarch64-linux-gnu.2.17``, for a compiler that builds for
         others (zig's); by default those of this machine.
+    only : int, optional
+        The place in ``INSTRUCTION_SETS`` of the one that is compiled; all by default.
 
     Returns
     -------
@@ -120,12 +127,18 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     family = PROCESSORS.get(target.split("-")[0] or platform.machine(), "")
     system = next((name for part, name in SYSTEMS.items() if part in target), sys.platform)
     sets: Mapping[str, tuple[str, ...]] = INSTRUCTION_SETS.get(family, {"baseline": ()})
-    libraries = [folder / library_name(name, system) for name in sets]
+    libraries = {name: folder / library_name(name, system) for name in sets}
     included = dict.fromkeys(file for path in sources for file in _included(path))
-    checksum = _checksum(list(included), repr((sorted(sets.items()), OPTIONS, target)))
-    record = folder / "built.json"
-    if record.exists() and json.loads(record.read_text()) == checksum and all(path.exists() for path in libraries):
-        return libraries
+    checksums = {name: _checksum(list(included), repr((options, OPTIONS, target))) for name, options in sets.items()}
+    record = folder / "checksums.json"
+    built = json.loads(record.read_text()) if record.exists() else {}
+    stale = [name for name in sets if built.get(name) != checksums[name] or not libraries[name].exists()]
+    wanted = list(sets) if only is None else [list(sets)[only]]
+    for name in set(stale) - set(wanted):
+        libraries[name].unlink(missing_ok=True)  # kernels of another version must not be loaded
+    sets = {name: sets[name] for name in wanted if name in stale}
+    if not sets:
+        return [libraries[name] for name in wanted]
     command = [*(compiler or find_compiler()), *(["-target", target] if target else [])]
     if "ziglang" in command:  # which spells them in its own way
         sets = {name: tuple(option.replace("x86-64-", "x86_64_").replace("x86-64", "x86_64") for option in each)
@@ -147,23 +160,32 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
                     waiting.append(pool.submit(_make, compilation, Path(place, output.name), output))
         for each in waiting:
             each.result()
-        for name, library in zip(sets, libraries, strict=True):
+        for name in sets:
             # the optimisation options are not repeated: with some of them linkers change the processor's rounding mode
             # kernels need no C++ library, which ziglang would compile for each new target
             _make([*command, "-shared", *(["-nostdlib++"] if "ziglang" in command else []), *map(str, objects[name]),
-                   *(() if system == "win32" else ("-lm",)), "-o"], Path(place, library.name), library)
-    for path in set(kept.iterdir()) - {path for each in objects.values() for path in each}:
-        path.unlink(missing_ok=True)
-    record.write_text(json.dumps(checksum))
-    return libraries
+                   *(() if system == "win32" else ("-lm",)), "-o"], Path(place, libraries[name].name), libraries[name])
+    for name, current in objects.items():
+        for path in set(kept.glob(f"*-{name}-*.o")) - set(current):
+            path.unlink(missing_ok=True)
+    record.write_text(json.dumps({**built, **{name: checksums[name] for name in sets}}))
+    return [libraries[name] for name in wanted]
 
 
 def build_package(target: str = "") -> list[Path]:
-    """Build the libraries of this package, in its folder; `target` as in :func:`build_libraries`."""
+    """Build the libraries of this package, in its folder; `target` as in :func:`build_libraries`.
+
+    Where the variable VMDPOTENTIAL_OWN_PROCESSOR is set, libraries that this machine does not load are not built.
+    """
     package = HEADER_FOLDER.parent
     plugins = package.parent / "plugins"  # in a checkout, plugins are next to the package
     sources = find_sources(package) + (find_sources(plugins) if (plugins / "pymol").is_dir() else [])
-    return build_libraries(sources, HEADER_FOLDER / FOLDER, target=target)
+    folder = HEADER_FOLDER / FOLDER
+    if not os.environ.get(OWN_PROCESSOR):
+        return build_libraries(sources, folder, target=target)
+    baseline = build_libraries(sources, folder, only=0)
+    best = ctypes.CDLL(str(baseline[0])).supported_instruction_set()
+    return baseline + (build_libraries(sources, folder, only=best) if best else [])
 
 
 def _checksum(files: Sequence[Path], options: str) -> str:
