@@ -32,7 +32,7 @@ Values = NDArray[np.float32]
 KERNELS = KernelFile(Path(__file__).with_name("exchange.cu"))
 
 #: Norm of the residual at convergence, relative to that of the first one.
-SOLUTION_TOLERANCE = 1e-5
+TOLERANCE = 1e-5
 
 #: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
 MARGIN = 2
@@ -338,7 +338,7 @@ class Problem:
         if not self._lasting:
             self._distances = None
 
-    def solve(self, boundary: Any, tolerance: float = SOLUTION_TOLERANCE) -> int:
+    def solve(self, boundary: Any, tolerance: float = TOLERANCE) -> int:
         """Solve for given potentials, kT/e, at the nodes of :data:`LATTICE_FACES`, one face after the other.
 
         They are float64 in one array, of numpy or the engine. Returns the number of iterations.

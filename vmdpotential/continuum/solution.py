@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from vmdpotential.continuum.equation import (
     KERNELS,
     LATTICE_FACES,
     POINTS_PER_TASK,
-    SOLUTION_TOLERANCE,
     KnownSolution,
     Problem,
     Values,
@@ -62,6 +61,12 @@ FREE_COARSE_NODES = 800_000
 #: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
 #: and takes up to 15 bytes a node.
 KEPT = 4_000_000
+
+#: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the
+#: coarse lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A, and
+#: energies of binding of adenylate kinase's domains to 0.002 kcal/mol. With 1e-4 for second ones and 3e-5 for the last,
+#: some of these energies are wrong by 0.04 kcal/mol, and their stated errors by a fifth.
+ROUGH, START = 1e-3, 3e-5
 
 #: Factors on the extrapolated errors of potentials, chosen so that at most 5 % of 50 structures have a larger error
 #: (scripts/pb_errors.py).
@@ -142,25 +147,6 @@ COMPARED, STEP = 2000, 0.01
 COMPARED_POINTS = 4000
 
 
-class Tolerances(NamedTuple):
-    """Tolerances of solutions: norms of residuals relative to those of the first ones."""
-
-    #: Of first solutions, which give the flow along the surface.
-    rough: float = 1e-3
-    #: Of second ones, and the last one on the coarse lattice.
-    start: float = 3e-5
-    #: Of the last one on the fine lattice.
-    final: float = SOLUTION_TOLERANCE
-
-
-#: Tolerances of maps: DHFR's potential outside is converged to 3e-4, a tenth of the error of a lattice of 0.5 A.
-OF_MAPS = Tolerances()
-
-#: Tolerances where only reaction potentials are needed. Energies of binding of adenylate kinase's domains are converged
-#: to 0.002 kcal/mol, as by those of maps and 1/500 of the error of a lattice of 0.5 A.
-OF_ENERGIES = Tolerances(start=1e-4, final=3e-5)
-
-
 def _beside(method: Callable[..., T]) -> Callable[..., T]:
     """Return a method of :class:`TwoLattices` that computes on the GPU where its arrays are."""
 
@@ -187,7 +173,6 @@ class TwoLattices:
         The solutions on both lattices of another frame, from which these start.
     lasting : bool
         Whether the same molecule follows with other charges; see :func:`solve_charge_sets`.
-    tolerances : Tolerances
 
     Attributes
     ----------
@@ -204,9 +189,8 @@ class TwoLattices:
     fine: Problem
 
     def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: NodeSum,
-                 before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False,
-                 tolerances: Tolerances = OF_MAPS) -> None:
-        self.continuum, self.engine, self._tolerances = continuum, engine, tolerances
+                 before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False) -> None:
+        self.continuum, self.engine = continuum, engine
         self._total, self._lasting = total, lasting
         fine, first, self._depth = enclosing_lattice(lattice)
         self._fine_lattice = fine
@@ -236,14 +220,14 @@ class TwoLattices:
             edge = self.far.on_faces(wide)
         else:
             edge = faces.interpolated(engine, far_field(continuum, engine, faces.points))
-        self.far.solve(edge, self._tolerances.rough)
+        self.far.solve(edge, ROUGH)
         self.far.correct()
         if exposed:
-            self.far.solve(edge, self._tolerances.start)
+            self.far.solve(edge, START)
         self._equivalent = equivalent_charges(self.far)
         if self._equivalent is not None or before is not None:
             edge = faces.interpolated(engine, self._far_field(faces.points))
-        self.far.solve(edge, self._tolerances.start)
+        self.far.solve(edge, START)
         #: Relative errors next to the molecule, and outside, by the values at the faces; of the full equation.
         self._unsettled = np.zeros(2)
         if len(continuum.ions) and self._equivalent is not None:
@@ -257,22 +241,22 @@ class TwoLattices:
         if before is not None:
             self.fine.start(before[0])
         boundary = self.far.on_faces(fine)
-        self.fine.solve(boundary, self._tolerances.rough)
+        self.fine.solve(boundary, ROUGH)
         spare = fine.size > KEPT
         if spare:
             self.fine.rest()
         self.fine.correct()
-        self.fine.solve(boundary, self._tolerances.start)
+        self.fine.solve(boundary, START)
         if spare:
             self.fine.rest()
         self._coarse = self.far.copy()
         shared = self.far.part_shared(self.fine.lattice, self.ratio)
         coarse = self.far.energy_of_ions()[0]
         self.far.agree(self.fine, self.ratio)
-        self.far.solve(edge, self._tolerances.start)
+        self.far.solve(edge, START)
         ions = self.far.energy_of_ions(shared)
         self.far.finish()  # the last solution on the fine lattice needs the most memory
-        self.fine.solve(self.far.on_faces(fine), self._tolerances.final)
+        self.fine.solve(self.far.on_faces(fine))
         ions += self.fine.energy_of_ions()
         #: Energy of the ions, kT, that half of each charge times its potential does not contain; and its error.
         self.of_ions = float(ions[0])
@@ -291,7 +275,7 @@ class TwoLattices:
             last, before = far.host(edge), np.array(far.host(far.unknown)[part])
             self._equivalent = equivalent_charges(far)
             edge = faces.interpolated(self.engine, self._far_field(faces.points))
-            far.solve(edge, self._tolerances.start)
+            far.solve(edge, START)
             after = far.host(far.unknown)[part]
             inside = [_relative(after[nodes], before[nodes]) for nodes in chosen]
             changes.append(np.array([*inside, _relative(far.host(edge), last)]))
@@ -511,7 +495,7 @@ class TwoLattices:
 
 
 def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
-                      charge_sets: Iterable[Floats], tolerances: Tolerances = OF_MAPS) -> Iterator[TwoLattices]:
+                      charge_sets: Iterable[Floats]) -> Iterator[TwoLattices]:
     """Solve the equation for one molecule with one set of charges after another.
 
     The surface, the permittivity, the ions and the levels of multigrid are made once. Each solution is that of
@@ -524,7 +508,6 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
     lattice : Lattice
     engine : Engine
     charge_sets : iterable of (N,) float64, e
-    tolerances : Tolerances
 
     Yields
     ------
@@ -539,8 +522,7 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
     total = NodePotential(engine.name)
     for charges in charge_sets:
         if solved is None:
-            solved = TwoLattices(continuum.with_charges(charges), lattice, engine, total, lasting=True,
-                                 tolerances=tolerances)
+            solved = TwoLattices(continuum.with_charges(charges), lattice, engine, total, lasting=True)
         else:
             solved.charge(charges)
         yield solved

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from vmdpotential import registry
 from vmdpotential.continuum.equation import aligned_lattice
 from vmdpotential.continuum.solution import (
-    OF_ENERGIES,
     NodePotential,
     TwoLattices,
     continuum_of_request,
@@ -297,8 +296,7 @@ class PbBinding(BindingPlan):
             return self._sums[number](nodes, places, sources)
 
         sources = [np.where(part, charges, 0.0) for part in parts]
-        solved = TwoLattices(whole.with_charges(sources[0]), lattice, engine, total, lasting=True,
-                             tolerances=OF_ENERGIES)
+        solved = TwoLattices(whole.with_charges(sources[0]), lattice, engine, total, lasting=True)
         within = [np.stack([solved.reaction, solved.reaction_errors().expected])]
         number = 1
         solved.charge(sources[1])
@@ -312,7 +310,7 @@ class PbBinding(BindingPlan):
             nodes = lattice
             if not exposed_to_faces(alone_in[number]):  # otherwise, errors at faces that are the same cancel
                 nodes = aligned_lattice(Lattice.around(positions[part], self.spacing, PADDING), lattice, ratio)
-            alone = TwoLattices(alone_in[number], nodes, engine, total, tolerances=OF_ENERGIES)
+            alone = TwoLattices(alone_in[number], nodes, engine, total)
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
