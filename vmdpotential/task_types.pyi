@@ -516,7 +516,7 @@ def rdf(
 ) -> Distributions: ...
 def surface(
     structure: Any,
-    map: str | Path | Grid | None = ...,
+    map: str | Path | Grid | Sequence[str | Path | Grid] = ...,
     *,
     topology: str | Path | None = ...,
     cell: str | Path | Cell | Sequence[float] | NDArray[Any] | None = ...,

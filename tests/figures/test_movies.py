@@ -1,6 +1,7 @@
 """Movies of slices of several maps, and of a surface that turns."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from vmdpotential.commands.slice import command
 from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.figures import surfaces
 from vmdpotential.figures.movies import check_movie
+from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.surfaces import molecular_surface
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 def frames_of(path):
@@ -100,3 +104,46 @@ def test_the_command_writes_a_turn(tmp_path, monkeypatch):
     frames, _ = frames_of(tmp_path / "turn.gif")
     assert len(frames) == 3
     assert all(np.abs(frames[0] - frame).max() > 50 for frame in frames[1:])
+
+
+def test_maps_on_a_surface_follow_each_other_on_one_scale(tmp_path):
+    structure = vp.read_structure(DATA / "1aki.pdb.gz")
+    lattice = Lattice.around(structure.positions, 4.0, 8.0)
+    middle = structure.positions[:, 0].mean()
+    ramp = ((lattice.points()[:, 0] - middle) / 4).reshape(lattice.shape)
+    files = [tmp_path / f"maps-ph{ph}.npz" for ph in (4, 7, 10)]
+    for file, factor in zip(files, (1.0, 0.0, -0.5), strict=True):  # charges of the ends that vanish and are reversed
+        vp.write_map(Grid(lattice, factor * ramp, unit="kT/e"), file)
+    made = vp.surface(structure, files, atoms="protein", mesh_spacing=1.2, view=["y"], up="z", prepare="never",
+                      figure=tmp_path / "m.gif", dpi=80, rate=2)
+    frames, info = frames_of(tmp_path / "m.gif")
+    assert len(frames) == 3
+    assert info["duration"] == 500
+    assert info["comment"].decode() == made.caption
+    assert made.caption.endswith("Frames: maps-ph4, maps-ph7, maps-ph10.")
+    assert made.span[1] == pytest.approx(-made.span[0])
+    # seen from y with z up, x points to the left: blue is positive, red negative; the lowest quarter has the bar
+    picture = [frame[: 3 * len(frame) // 4] for frame in frames]
+    half = picture[0].shape[1] // 2
+    left, right = ([float((each[..., 2] - each[..., 0])[:, part].sum()) for each in picture]
+                   for part in (slice(None, half), slice(half, None)))
+    assert left[0] > 0 > right[0]
+    assert max(abs(left[1]), abs(right[1])) < 0.05 * left[0]
+    assert left[2] < 0 < right[2]
+    assert right[2] < 0.8 * left[0]  # half the values on the same scale are paler
+    alone = vp.surface(structure, files[0], atoms="protein", mesh_spacing=1.2, prepare="never")
+    assert alone.rows == made.rows  # the report is that of the first
+
+
+@pytest.mark.parametrize(("settings", "parameter"), [
+    ({}, "map"), ({"figure": "m.png"}, "map"), ({"figure": "m.gif", "patches": 1.0}, "patches")])
+def test_several_maps_on_a_surface_need_a_movie_without_patches(settings, parameter):
+    with pytest.raises(UsageError) as caught:
+        vp.surface(protein_like(), three_maps(), atoms="all", **settings)
+    assert caught.value.parameter == parameter
+
+
+def test_maps_in_different_units_do_not_share_a_movie(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        vp.surface(protein_like(), [make(), make(unit="V", temperature=None)], atoms="all", figure=tmp_path / "m.gif")
+    assert caught.value.parameter == "map"

@@ -325,6 +325,13 @@ class TableOutput:
                 places[-1].write_bytes(render_figure(drawn, self.figure, title=title))
 
 
+def names_of(maps: Sequence[Path | Grid]) -> list[str]:
+    """Return the titles of maps in figures: names of files, or numbers."""
+    from vmdpotential.io.maps import map_name
+
+    return [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
+
+
 def read_maps(maps: Sequence[Path | Grid], unit: str | None) -> list[Grid]:
     """Return maps, with this unit where they state none; values in hartree/e are converted to V.
 

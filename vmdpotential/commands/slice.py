@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
-from vmdpotential.commands.options import Force
+from vmdpotential.commands.options import Force, names_of
 from vmdpotential.commands.pictures import FrameRate, PictureOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, colour_range, standard_limit
@@ -163,10 +163,10 @@ def slice_(
     shows both.
     """
     from vmdpotential.figures import page as figures
-    from vmdpotential.figures.captions import slices_caption
+    from vmdpotential.figures.captions import frames_sentence, slices_caption
     from vmdpotential.figures.slices import quantity_label
     from vmdpotential.io.files import output as files
-    from vmdpotential.io.maps import map_name, open_map
+    from vmdpotential.io.maps import open_map
 
     if not maps:
         raise UsageError("maps", "a map file is needed")
@@ -187,7 +187,7 @@ def slice_(
     if not moving:
         warn_unused(("rate",), "no movie is written, whose suffix is .gif or .mp4")
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
-    names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
+    names = names_of(maps)
     if atoms.structure is None:
         warn_unused(("slab", "waters"), "no atoms are drawn without a {structure}")
     structure = atoms.read()
@@ -212,7 +212,7 @@ def slice_(
     caption = slices_caption(page, pages[0], grids, style.contours, drawn, profile)
     resolution = style.resolution(path)
     if path is not None and moving:
-        caption += f" Frames: {', '.join(names)}."
+        caption += frames_sentence(names)
         texts = [] if style.caption is None else [style.caption]
         with files.writing_files([path, *texts], output.force) as places:
             put_movie((page_of(n).figure for n in range(len(grids))), places[0], name, resolution, style.rate, caption)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.commands.between import atom_label, without_water
-from vmdpotential.commands.options import Source, UnitOfFile, read_maps
+from vmdpotential.commands.options import Source, UnitOfFile, names_of, read_maps
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.commands.surface_output import MovingOutput, SurfaceResult
@@ -121,9 +121,10 @@ class ViewOptions(PictureOptions):
 
 def surface(
     source: Source,
-    map: Annotated[Path | Grid | None, Option(
-        "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface; unless given, the "
-        "potential is computed as by the command map", positional=True)] = None,
+    map: Annotated[tuple[Path | Grid, ...], Option(
+        "map file (.dx, .mrc, .ccp4, .cube, .npz ...) whose values are taken at the surface, or several, which are the "
+        "frames of a movie; unless given, the potential is computed as by the command map", positional=True,
+        metavar="MAP")] = (),
     potential: SurfacePotential = SurfacePotential(),
     shape: SurfaceShape = SurfaceShape(),
     patches: Annotated[float | None, Option(
@@ -149,6 +150,9 @@ def surface(
     map on it. Closed cavities, which a probe cannot leave, are parts of their own: their number, places and values are
     reported, and meshes and figures show the outer surface alone unless `cavities` are requested.
 
+    Several maps, such as those of a titration at several values of pH, follow each other in a movie, on one colour
+    scale; tables, meshes and the report are those of the first.
+
     With `patches`, the connected areas of the outer surface on which the map exceeds a threshold are reported, of both
     signs: area, integral, mean, centre, normal and the residues that share them. The figure shows these areas alone.
 
@@ -158,21 +162,27 @@ def surface(
     Raises
     ------
     UsageError
-        For files of other formats, for rows by patch without patches, and for two molecules that share atoms or do not
-        touch.
+        For files of other formats, for rows by patch without patches, for several maps without a movie or in different
+        units, and for two molecules that share atoms or do not touch.
     InputError
         For structures without elements, or maps that do not contain the surface.
     BackendError
         When scikit-image is not installed.
     """
     from vmdpotential.figures import slices
-    from vmdpotential.io.maps import map_name
+    from vmdpotential.figures.page import check_units
 
     size = picture.size_for(output.figure)
     if picture.range is not None:
         check_range(picture.range)
     if by == "patch" and patches is None:
         raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
+    if len(map) > 1:
+        if output.figure is None or not is_movie(output.figure):
+            raise UsageError("map", f"{len(map)} maps are the frames of a movie, and none is written",
+                             "give {figure movie.gif} too, or one map")
+        if patches is not None:
+            raise UsageError("patches", "they are those of one map", "give one map, or leave out {patches}")
     paths = output.checked_files(picture)
     if between:
         if len(between) != 2:
@@ -183,14 +193,16 @@ def surface(
         warn_unused(("atoms", "cavities", "view", "facing", "up"), "two molecules are turned apart")
     structure, parts, grids, prepared = _mapped(source, map, potential, unit_of_file, between)
     grid = grids[0]
-    name = map_name(map) if isinstance(map, Path) else "potential" if map is None else "map"
+    check_units(grids, "map")
+    titles = names_of(map) if len(map) > 1 or (map and isinstance(map[0], Path)) else ["map" if map else "potential"]
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
     default = "all" if is_water(structure).all() else "solute"
     atoms = default if potential.atoms is None else potential.atoms
     chosen = parts[0] | parts[1] if parts else chosen_atoms(structure, atoms, Medium("water"))
-    if map is not None and (other := other_molecule(grid, structure.positions[chosen])):
-        log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
+    for each in grids[max(len(parts) - 1, 0):] if map else ():  # a map is there once for each of two molecules
+        if other := other_molecule(each, structure.positions[chosen]):
+            log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
     faces = find_faces(structure, parts[0], parts[1], kind=shape.kind, probe=shape.probe,
                        spacing=shape.mesh_spacing) if parts else ()
     made = [face.surface for face in faces] or [molecular_surface(
@@ -198,14 +210,16 @@ def surface(
     mesh = join_surfaces(made) if faces else made[0]
     views = [] if faces else picture.of(mesh, structure)
     shape = shape if shape.outwards is not None else replace(shape, outwards=reading_distance(grid))
-    values = np.concatenate([each.sample(of, shape.outwards or 0.0) for each, of in zip(made, grids, strict=True)])
+    values = np.concatenate([each.sample(of, shape.outwards or 0.0) for each, of in zip(made, grids, strict=False)])
+    series = [values, *(mesh.sample(of, shape.outwards or 0.0) for of in grids[len(made):])]
     seconds = time.perf_counter() - start
     inside = np.isfinite(values)
-    if not inside.any():
-        raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
-                         value=name)
+    for title, read in zip(titles, series, strict=True):
+        if not np.isfinite(read).any():
+            raise UsageError("map", "the map does not cover any point of the surface", "give the map of this structure",
+                             value=title)
     outer = mesh.cavities == 0
-    span = picture.range or colour_range(grids, [values[outer]])
+    span = picture.range or colour_range(grids, [read[outer] for read in series])
     owners = mesh.atoms if by == "atom" else structure.residue_of[mesh.atoms]
     parts = [mesh.cavities == n for n in np.unique(mesh.cavities).tolist()]
     tables = [owner_rows(mesh, values, owners, part) for part in parts]
@@ -230,8 +244,9 @@ def surface(
         inside=float(mesh.areas[inside & outer].sum() / mesh.areas[outer].sum()),
         views=views, size=size, pictured=output.figure is not None,
         label=slices.bar_label(grid) if picture.label is None else picture.label,
-        faces=faces, partners=[str(text) for text in between], own=map is None,
-        head=f"{shape.kind} " + (f"surfaces of {' and '.join(between)}" if faces else f"surface of {atoms}"), of=name,
+        faces=faces, partners=[str(text) for text in between], own=not map,
+        series=dict(zip(titles, series, strict=True)) if len(map) > 1 else {}, of=titles[0],
+        head=f"{shape.kind} " + (f"surfaces of {' and '.join(between)}" if faces else f"surface of {atoms}"),
         seconds=seconds, files=paths, draws=not paths)
     output.write_files(result, picture, slices.quantity_label(grid), lambda: (result.drawn, values[drawn]))
     return result
@@ -274,6 +289,7 @@ class OnSurface(SurfaceResult):
     faces: Sequence[BuriedFace]
     partners: Sequence[str]
     own: bool
+    series: Mapping[str, NDArray[np.float64]]
     pictured: bool
     size: tuple[float, float | None]
     label: str
@@ -290,11 +306,11 @@ class OnSurface(SurfaceResult):
     @cached_property
     def caption(self) -> str:
         """What the figure shows, in sentences."""
-        from vmdpotential.figures.captions import surface_caption
+        from vmdpotential.figures.captions import frames_sentence, surface_caption
 
         return surface_caption(f"{self.head} (probe {self.shape.probe:g} Å)", self.shape.outwards or 0.0, self.grid,
                                self.span, [view.title for view in self.views], self.threshold,
-                               self.partners, self.own)
+                               self.partners, self.own) + (frames_sentence(list(self.series)) if self.series else "")
 
     @cached_property
     def book(self) -> OpenBook:
@@ -465,15 +481,21 @@ class OnSurface(SurfaceResult):
                                self.size[0], self.areas, self.size[1])
 
     def turning(self) -> Iterator[Figure]:
-        """Yield the pictures of a movie in which the surface turns once."""
+        """Yield the pictures of a movie: of the maps, or, of one map, those in which the surface turns once."""
         from vmdpotential.figures import surfaces
 
+        for name, values in self.series.items():
+            yield surfaces.figure(self.drawn, values[self.seen],
+                                  [replace(view, title=f"{name}\n{view.title}") for view in self.views],
+                                  ValueRange(*self.span), self.label, self.size[0], height=self.size[1])
+        if self.series:
+            return
         for panels in surfaces.turntable(self.drawn, self._coloured, self.views, _TURN, self.areas):
             yield surfaces.compose_panels(panels, ValueRange(*self.span), self.label, self.size[0],
                                           height=self.size[1])
 
 
-def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions, unit: str | None,
+def _mapped(source: Source, map: Sequence[Path | Grid], potential: MapOptions, unit: str | None,
             between: Sequence[str]) -> tuple[Structure, list[Mask], list[Grid], str]:
     """Return the structure, the atoms of two molecules, the map of each surface, and a text that lists added atoms."""
     from vmdpotential.maps import potential_map
@@ -482,11 +504,11 @@ def _mapped(source: Source, map: Path | Grid | None, potential: MapOptions, unit
     def parts(structure: Structure) -> list[Mask]:
         return [without_water(structure, select(structure, text, "between")) for text in between]
 
-    if map is not None:
+    if map:
         names = [p.name for p in fields_of(MapOptions) if p.argument not in SurfacePotential.__annotations__]
         warn_unused([*names, "set"], "the map is given")
         structure, prepared = source.hydrogenated()
-        return structure, parts(structure), read_maps([map], unit) * (2 if between else 1), prepared
+        return structure, parts(structure), read_maps(map, unit) * (2 if between else 1), prepared
     warn_unused(("unit_of_file",), "it is for a map, and none is given")
     shown = source.read()
     options = in_medium(potential, shown)

@@ -103,7 +103,8 @@ class MovingOutput(SurfaceOutput):
     """Files of a surface, of which one may be a movie."""
 
     figure: Annotated[Path | None, Option(
-        "figure to write: .png, .pdf or .svg, or movie in which the surface turns about what is up: .gif or .mp4",
+        "figure to write: .png, .pdf or .svg, or movie: .gif or .mp4, whose frames are the maps, or in which the "
+        "surface turns about what is up if there is one map",
         written=True, heading="main options")] = None
     rate: FrameRate = 12.0
 

@@ -19,6 +19,11 @@ def minus_signs(text: str) -> str:
                    for before, a, b in zip(" " + text, text, text[1:] + " ", strict=False))
 
 
+def frames_sentence(names: Sequence[str]) -> str:
+    """Return the sentence about the frames of a movie, which are maps."""
+    return f" Frames: {', '.join(names)}."
+
+
 def colours_of(span: Sequence[float], grid: Grid, panel: str = "") -> str:
     """Return the sentence about the colours of a figure, or of a panel, such as "(a)", and those like it."""
     return f"Colours{' ' * bool(panel)}{panel}: {span[0]:g} to {span[1]:g} {unit_label(grid)}".rstrip() + "."

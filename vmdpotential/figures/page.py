@@ -175,7 +175,7 @@ def compose_slices(
     grids = [panel.grid for panel in panels] + [grid for _, grid in profiles]
     if not grids:
         raise UsageError("maps", "there is nothing to draw", "give a map")
-    _check_units(grids)
+    check_units(grids)
     if value_range is not None:
         check_range(value_range)
     for panel in panels:
@@ -329,19 +329,20 @@ def _letter(n: int) -> str:
     return (chr(ord("a") + n // 26 - 1) if n >= 26 else "") + chr(ord("a") + n % 26)
 
 
-def _check_units(grids: Sequence[Grid]) -> None:
+def check_units(grids: Sequence[Grid], parameter: str = "maps") -> None:
+    """Raise UsageError, naming the parameter of the maps, unless these can share a scale of colours."""
     first = grids[0]
     for grid in grids[1:]:
         if grid.unit != first.unit:
             raise UsageError(
-                "maps", f"have different units ({first.unit or 'none stated'} and {grid.unit or 'none stated'}), "
+                parameter, f"have different units ({first.unit or 'none stated'} and {grid.unit or 'none stated'}), "
                 "so they cannot share a scale", "draw them apart",
             )
         if grid.unit.startswith("kT") and None not in (grid.temperature, first.temperature) and (
             abs((grid.temperature or 0) - (first.temperature or 0)) > 1e-6
         ):
             raise UsageError(
-                "maps", f"are in kT/e at different temperatures ({first.temperature:g} and {grid.temperature:g} K), "
+                parameter, f"are in kT/e at different temperatures ({first.temperature:g} and {grid.temperature:g} K), "
                 "so they cannot share a scale", "draw them apart",
             )
 
