@@ -262,7 +262,7 @@ class BornProfile(Result):
             ax.axvspan(*self.membrane, color="#e8e4d8", linewidth=0, zorder=0)
         ax.axhline(0, color="#808080", linewidth=0.4)
         ax.plot(s, desolvation, "--", color=CURVE_COLOURS[0], linewidth=0.8, label="desolvation")
-        ax.plot(s, interaction, ":", color=CURVE_COLOURS[1], linewidth=0.8, label="interaction")
+        ax.plot(s, interaction, ":", color=CURVE_COLOURS[1], linewidth=1.5, label="interaction")
         if voltage.any():
             ax.plot(s, voltage, "-.", color=CURVE_COLOURS[2], linewidth=0.8, label="voltage")
         ax.fill_between(s, total - error, total + error, color="black", alpha=0.2, linewidth=0)

@@ -22,5 +22,5 @@ oxygen = vp.probe(datafiles.GRO, datafiles.XTC, topology=datafiles.TPR, ligand="
                   output=out / "oxygen.dx", force=True)
 print(*oxygen.lines, sep="\n")
 minima = pd.read_csv(out / "paths.csv")
-axes = oxygen.grid.plot(plane=f"z={minima['z (A)'][0]:.0f}", structure=datafiles.GRO, value_range=(-5, 5))
+axes = oxygen.grid.plot(plane=f"z={minima['z (A)'][0]:.0f}", structure=datafiles.GRO, value_range=(-5, 0))
 axes.figure.savefig(out / "oxygen.png", dpi=200, bbox_inches="tight")

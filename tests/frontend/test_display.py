@@ -96,7 +96,7 @@ def test_colours_between_the_stops_of_a_scale_are_those_of_every_value(span):
     assert np.abs(between - colours.rgb_of(at, span)).max() <= 2
     if span[0] <= 0 <= span[1]:
         assert colours.rgb_of([0.0], span).tolist() == [[247, 247, 247]]
-    assert colours.rgb_of([np.nan], span).tolist() == [[153, 153, 153]]
+    assert colours.rgb_of([np.nan], span).tolist() == [[204, 204, 204]]
 
 
 def test_the_surface_is_that_of_the_atoms_of_the_map():

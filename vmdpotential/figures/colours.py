@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 #: without its darkest ends, which can be read without distinguishing red and green.
 COLOUR_STOPS = ("#9e1224", "#d96b54", "#f7c7b0", "#f7f7f7", "#b3d4e8", "#5799c9", "#0f4f99")
 
-#: Colour of points without a value.
-UNKNOWN = "#999999"
+#: Colour of points without a value: weaker than the pale colours where shaded, too.
+UNKNOWN = "#cccccc"
 
 #: Colours of ions and isosurfaces by the sign of their charge or level: negative, zero, positive.
 SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
