@@ -288,29 +288,26 @@ def _superposition(start: Floats, goal: Floats) -> tuple[Floats, Floats]:
 
 def _turned(places: Floats, begin: Floats, end: Floats, room: Room) -> Floats:
     """Return positions rotated about a bond to where they are farthest from other atoms."""
-    axis = (end - begin) / np.linalg.norm(end - begin)
-    best, result = -1.0, places
-    for turn in np.radians(_TURNS):
-        trial = _rotate(places - end, axis, turn) + end
-        score = _clearance(trial, room)
-        if score > best + 1e-6:
-            best, result = score, trial
-    return result
+    trials = _all_turns(places, begin, end)
+    return np.asarray(trials[_first_best([_clearance(trial, room) for trial in trials])])
 
 
 def _twice_turned(places: Floats, begin: Floats, end: Floats, room: Room) -> Floats:
     """Return positions of a side chain rotated about a bond, and those after its first atom about the next one, too."""
-    axis = (end - begin) / np.linalg.norm(end - begin)
-    best, result = -1.0, places
-    for first in np.radians(_TURNS):
-        trial = _rotate(places - end, axis, first) + end
-        bond = (trial[0] - end) / np.linalg.norm(trial[0] - end)
-        for second in np.radians(_TURNS):
-            rest = _rotate(trial[1:] - trial[0], bond, second) + trial[0]
-            distance = float(room.nearest(rest).min())
-            if distance > best + 1e-6:
-                best, result = distance, np.concatenate([trial[:1], rest])
-    return result
+    trials = _all_turns(places, begin, end)
+    rest = np.array([_all_turns(trial[1:], end, trial[0]) for trial in trials])
+    distances = room.nearest(rest.reshape(-1, 3)).reshape(*rest.shape[:2], -1).min(2)
+    first, second = divmod(_first_best(distances.ravel().tolist()), len(_TURNS))
+    return np.concatenate([trials[first][:1], rest[first, second]])
+
+
+def _first_best(scores: list[float]) -> int:
+    """Return the index of the largest score, the first one of those that differ by rounding."""
+    best = 0
+    for n, score in enumerate(scores):
+        if score > scores[best] + 1e-6:
+            best = n
+    return best
 
 
 def _clear(arms: Floats, centre: Floats, room: Room) -> Floats:
@@ -325,10 +322,12 @@ def _clearance(trial: Floats, room: Room) -> float:
     return float(np.minimum(distances[:, -1], 4.0).sum() + 4 * distances[:, 0].min())
 
 
-def _rotate(vectors: Floats, axis: Floats, angle: float) -> Floats:
-    """Return vectors rotated about an axis, by Rodrigues' formula."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.asarray(vectors * cos + np.cross(axis, vectors) * sin + np.outer(vectors @ axis, axis) * (1 - cos))
+def _all_turns(places: Floats, begin: Floats, end: Floats) -> Floats:
+    """Return positions (M, 3) turned about the bond from `begin` to `end` by all turns, by Rodrigues' formula."""
+    axis = (end - begin) / np.linalg.norm(end - begin)
+    cos, sin = (part[:, None, None] for part in (np.cos(np.radians(_TURNS)), np.sin(np.radians(_TURNS))))
+    arms = places - end
+    return np.asarray(arms * cos + np.cross(axis, arms) * sin + np.outer(arms @ axis, axis) * (1 - cos) + end)
 
 
 def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, torsion: float) -> Floats:
