@@ -52,7 +52,8 @@ def test_sums_are_those_over_all_frames(piece):
     mean, std, (of_blocks, of_frames) = APART.mean(0), APART.std(0), (APART.std(0) / np.sqrt(n) for n in (130, 129))
     expected = [mean, std, of_blocks, mean, of_frames, mean, std**2, APART.sum(0), APART]
     for number, (actual, known) in enumerate(zip(values(merged), expected, strict=True)):
-        np.testing.assert_allclose(actual, known, rtol=0.6 if number in (2, 4) else 1e-12, atol=1e-14)
+        # the error of few blocks is that of the longest correlation times that they do not exclude
+        np.testing.assert_allclose(actual, known, rtol={2: 1.5, 4: 0.6}.get(number, 1e-12), atol=1e-14)
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ def test_a_table_of_patches_of_an_entry_and_a_row_for_each_of_many(tmp_path, cap
                      str(tmp_path / "batch")]) in (None, 0)
     row, = csv.DictReader((tmp_path / "batch" / "report.csv").read_text("utf-8").splitlines())
     for name in ("positive_area", "negative_integral", "largest_positive_patch", "dipole", "quadrupole", "net_charge"):
-        assert float(row[name]) == pytest.approx(data[name], rel=1e-6)
+        assert float(row[name]) == pytest.approx(data[name], rel=5e-6)  # six digits
     with pytest.raises(UsageError) as caught:
         vp.surface(entry, by="patch")
     assert caught.value.parameter == "by"
