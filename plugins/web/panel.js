@@ -469,7 +469,7 @@
   // ---- what is under the mouse
 
   function described({ kind, atom, ion, point, value: drawn }) {
-    if (kind === "faces") return Number.isFinite(drawn) ? `potential ${page.show(drawn)} ${content.faces.unit}` : "beside the face";
+    if (kind === "faces") return Number.isFinite(drawn) ? `potential ${page.show(drawn)} ${content.faces.unit}` : "not on the face";
     if (kind === "ion") {
       const { name, number, charge } = content.ions[ion];
       return `${name} ${number}, charge ${signed(charge)}`;

@@ -34,7 +34,7 @@ NEAR, STEP = 8.0, 0.03
 BETWEEN = 1.5
 
 #: Number of which tabulated heights and distances are a multiple, so that a table serves lattices that differ little.
-TOGETHER = 16
+NODES_TOGETHER = 16
 
 #: Places along the slab at which the potential is found at a time, and by a thread at a time.
 POINTS_AT_ONCE, PLACES_PER_TASK = 500, 50
@@ -97,15 +97,15 @@ def potential(slab: Slab, points: Floats, positions: Floats, charges: Floats, ap
     where, row = np.unique(points[:, 0] + 1j * points[:, 1], return_inverse=True)
     places = np.stack([where.real, where.imag], 1)
     low, high = points.min(0), points.max(0)
-    heights = _heights(slab, float(low[2]), float(high[2]), BETWEEN, TOGETHER)
+    heights = _heights(slab, float(low[2]), float(high[2]), BETWEEN, NODES_TOGETHER)
     farthest = float(np.linalg.norm(np.maximum(abs(columns.min(0) - high[:2]), abs(columns.max(0) - low[:2]))))
     between = CubicInterpolation(heights, points[:, 2], (slab.low, slab.high))
     nodes = between.first[:, None] + np.arange(4)
-    used = (TOGETHER * np.unique(nodes // TOGETHER)[:, None] + np.arange(TOGETHER)).ravel()
+    used = (NODES_TOGETHER * np.unique(nodes // NODES_TOGETHER)[:, None] + np.arange(NODES_TOGETHER)).ravel()
     used = used[used < len(heights)]
     heights, nodes = heights[used], np.searchsorted(used, nodes)
     table = _table(slab, tuple(levels.tolist()), tuple(heights.tolist()),
-                   TOGETHER * (1 + int(np.log1p(farthest / NEAR) / STEP + 4) // TOGETHER))
+                   NODES_TOGETHER * (1 + int(np.log1p(farthest / NEAR) / STEP + 4) // NODES_TOGETHER))
     order = np.argsort(row, kind="stable")
     ends = np.searchsorted(row[order], np.arange(0, len(places) + POINTS_AT_ONCE, POINTS_AT_ONCE))
     for start, first, last in zip(range(0, len(places), POINTS_AT_ONCE), ends[:-1], ends[1:], strict=True):

@@ -98,13 +98,13 @@ class OpenBook:
         """
         return compose_panels(self.panels(), span, label, width, 2, height)
 
-    def mesh(self, beside: float) -> tuple[Surface, Floats]:
-        """Return the pages as one mesh and its values (V,), turned to +z, to the right of x = `beside`, A."""
+    def mesh(self, right_of: float) -> tuple[Surface, Floats]:
+        """Return the pages as one mesh and its values (V,), turned to +z, to the right of x = `right_of`, A."""
         turned, corners = self._turned()
         wide, high = corners[0][1] - corners[0][0] + APART
         pieces = []
         for n, row in enumerate(self.rows):
             for m, page in enumerate(row):
-                shift = [beside + APART - corners[m][0, 0] + m * wide, -n * high, 0.0]
+                shift = [right_of + APART - corners[m][0, 0] + m * wide, -n * high, 0.0]
                 pieces.append(replace(page.surface, vertices=turned[n][m] + shift + [0.0, *self.middle[1:]]))
         return join_surfaces(pieces), np.concatenate([page.values for row in self.rows for page in row])
