@@ -446,3 +446,13 @@ def test_no_value_outside_of_a_surface_is_read_within_the_molecule():
 
     for outwards in (0.7, PROBE_RADIUS):
         assert molecular_surface(structure, atoms="all").sample(Where(), outwards).min() > outwards - 0.5
+
+
+def test_areas_do_not_depend_on_the_number_of_threads(monkeypatch):
+    """A point of each atom's part tells outside from cavities: several threads must not write the same one."""
+    structure, areas = vp.read_structure(Path(__file__).resolve().parents[2] / "data" / "1aki.pdb.gz"), {}
+    for number in (1, 2, 5):
+        monkeypatch.setenv("VMDPOTENTIAL_THREADS", str(number))
+        areas[number] = [molecular_surface(structure, atoms="protein", spacing=1.2).areas for _ in range(number)]
+    for other in (*areas[2], *areas[5]):
+        np.testing.assert_allclose(other, areas[1][0], rtol=1e-12)

@@ -140,7 +140,7 @@ struct Patches {
     const double *arcs;                   // (A, ARC), for strips
     const double *places, *directions;    // (C, 3) probes that touch three atoms, for corners; (D, 3) unit vectors
     const index_t *triples;               // (C, 3) these atoms
-    double *area, *points;                // (pieces, spheres) and (spheres, 3) results
+    double *area, *points;                // (pieces, spheres) and (pieces, spheres, 3) results
     index_t counts[3];                    // cubes
     double low[3];
     double side;                          // of cubes: at least the search distance and half of a part's longest distance
@@ -219,7 +219,7 @@ struct Patch {
 // Add the areas of a patch's points to those of the spheres in which they are deepest. Points with another probe's
 // centre at a distance below `least` are left out. is_covered is known to be true for the first `sure` spheres.
 DEVICE void add_points(const Patches &args, Patch &patch, int count, index_t many, index_t sure, index_t arcs_near,
-                       double *area)
+                       double *area, double *points)
 {
     double *x = patch.x, *y = patch.y, *z = patch.z, *depth = patch.depth, *nearest = patch.nearest;
     index_t *owner = patch.owner;
@@ -264,7 +264,7 @@ DEVICE void add_points(const Patches &args, Patch &patch, int count, index_t man
         }
         area[s] += patch.sizes[n];
         for (int d = 0; d < 3; d++)
-            args.points[3 * s + d] = at[d];
+            points[3 * s + d] = at[d];
     }
 }
 
@@ -273,6 +273,7 @@ RANGE_KERNEL(add_strips, Patches, first, last)
 {
     static thread_local Patch patch;
     double *area = args.area + first / args.grain * args.spheres;
+    double *points = args.points + 3 * (first / args.grain) * args.spheres;
     for (index_t a = first; a < last; a++) {
         const double *arc = args.arcs + ARC * a, radius = arc[9], probe = args.probe;
         const index_t one = (index_t)arc[12], other = (index_t)arc[13];
@@ -322,7 +323,7 @@ RANGE_KERNEL(add_strips, Patches, first, last)
                     patch.sizes[used++] = probe * step * to_axis * turn;
                 }
             }
-            add_points(args, patch, used, many, 2, arcs_near, area);  // each atom is covered by the other one
+            add_points(args, patch, used, many, 2, arcs_near, area, points);  // each atom is covered by the other one
         }
     }
 }
@@ -332,6 +333,7 @@ RANGE_KERNEL(add_corners, Patches, first, last)
 {
     static thread_local Patch patch;
     double *area = args.area + first / args.grain * args.spheres;
+    double *points = args.points + 3 * (first / args.grain) * args.spheres;
     for (index_t p = first; p < last; p++) {
         const double *at = args.places + 3 * p;
         double to[3][3], normals[3][3], side = 0;
@@ -365,7 +367,7 @@ RANGE_KERNEL(add_corners, Patches, first, last)
         }
         const index_t many = spheres_around(args, at, args.probe, patch.around[0], 3, patch.around);
         const index_t arcs_near = parts_around(args, at, args.probe + args.least, -1, patch.near);
-        add_points(args, patch, used, many, 0, arcs_near, area);
+        add_points(args, patch, used, many, 0, arcs_near, area, points);
     }
 }
 #endif

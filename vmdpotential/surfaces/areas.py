@@ -87,12 +87,15 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
         "parts": parts[cubes.order], "starts": cubes.starts, "low": cubes.low, "side": cubes.side,
         "counts": cubes.counts, "arcs": union.arcs, "places": places, "triples": triples,
         "directions": spiral(ON_PROBE), "checked": ON_PROBE, "piece": PIECE, "probe": probe, "least": probe - SLACK,
-        "points": points, "spheres": len(radii)}
+        "spheres": len(radii)}
     for name, count in (("add_strips", len(union.arcs)), ("add_corners", len(places))):
         grain = max(MIN_SHARE, -(-count // (4 * threads.count())))
         area = np.zeros((-(-count // grain), len(radii)))
-        launch_kernel(KERNELS[name], count, "surface", grain, **patches, area=area, grain=grain)
+        of_pieces = np.full((*area.shape, 3), np.nan)
+        launch_kernel(KERNELS[name], count, "surface", grain, **patches, area=area, points=of_pieces, grain=grain)
         result += area.sum(0)
+        for piece in of_pieces:  # the last one of each part, whatever the number of threads
+            points = np.where(np.isnan(piece), points, piece)
     return result, points
 
 
