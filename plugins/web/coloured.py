@@ -95,7 +95,7 @@ def patches_content(shown: Structure, grids: Sequence[Grid], threshold: float, c
             maps.append(None)
             continue
         found, places = patches_of(surface, dry, grid, threshold)
-        labels = dict(patch_labels(surface, found, MIN_NAMED))
+        labels = dict(patch_labels(surface, found, places, MIN_NAMED))
         maps.append({"places": packed(places.astype("<i4")), "rows": [
             {"name": patch.name, "area": patch.area, "integral": patch.integral, "mean": patch.mean,
              "normal": patch.normal.tolist(), "label": labels[patch.name].tolist() if patch.name in labels else None,

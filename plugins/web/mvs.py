@@ -138,7 +138,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                 scene = new_scene()
                 found, places = patches_of(surface, dry, grid, options.patches)
                 _add_drawn(scene, DrawnSurface(surface, patch_values(found, places), span, grid.unit, map_meaning(grid),
-                                               patch_labels(surface, found, MIN_NAMED)), "in no patch")
+                                               patch_labels(surface, found, places, MIN_NAMED)), "in no patch")
                 above = (f"Patches of at least {options.patches:g} {grid.unit}, and of at most {-options.patches:g} "
                          f"{grid.unit}").strip()
                 add_scene(scene, f"Patches: {name}", _described(f"{above}, in the colours of their means", name,

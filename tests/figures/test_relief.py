@@ -6,7 +6,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from vmdpotential.figures.relief import SurfaceRelief
-from vmdpotential.figures.surfaces import draw_view
+from vmdpotential.figures.surfaces import draw_view, figure
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import molecular_surface
 
@@ -77,3 +77,33 @@ def test_the_boundary_of_a_part_is_drawn_where_it_is_seen():
     assert np.abs(segments[..., 0]).max() < 0.5
     covered = relief_of(spheres([[0, 0, 0], [0, 0, 12]], [3, 5]))
     assert not len(covered.boundary((covered.places[:, 0] > 0) & (covered.places[:, 2] < 5)))
+
+
+def test_the_name_of_a_patch_is_where_the_viewer_sees_it():
+    """A belt around a ball has no side and its middle is inside; a cap is named only from its own side, and where no
+    other ball hides it.
+    """
+    made = spheres([(0, 0, 0), (0, 14, 0)], [10, 3])
+    z = made.vertices[:, 2]
+    names = np.select([(abs(z) < 2) & (made.atoms == 0), (z > 7) & (made.atoms == 0)], ["-1", "+1"], "")
+    drawn = figure(made, z, ["x", "-x", "-y", "z", "-z"], (-10, 10), "", patches=names)
+    shown = [{text.get_text(): text.xy for text in ax.texts if "Å" not in text.get_text()} for ax in drawn.axes]
+    middle = made.vertices[:, 1:].min(0) + np.ptp(made.vertices[:, 1:], axis=0) / 2
+    for at in (shown[0]["−1"], shown[1]["−1"]):
+        assert abs(at[1] + middle[1]) < 1.5  # in the belt
+    assert list(shown[2]) == list(shown[0]) == ["−1", "+1"]
+    assert list(shown[3]) == ["+1"]  # which hides the belt but for its edge
+    assert not shown[4]
+    hidden = spheres([(0, 0, 0), (0, -14, 0)], [5, 6])
+    assert not draw_view(Figure().add_subplot(), hidden, np.zeros(len(hidden.vertices)), "-y", (-1, 1),
+                         np.where(hidden.atoms == 0, "+1", "")).texts
+
+
+def test_names_of_patches_do_not_overlap():
+    made = spheres([(0, 0, 0)], [10])
+    x, y, z = made.vertices.T
+    names = np.array([f"+{n}" for n in range(6)])[np.clip(np.arctan2(y, x) // (np.pi / 3), -3, 2).astype(int) + 3]
+    ax = draw_view(Figure(figsize=(1.5, 1.5)).add_subplot(), made, z, "z", (-10, 10), np.where(z > -1, names, ""))
+    places = np.array([text.xy for text in ax.texts])
+    assert len(places) == 6
+    assert min(np.linalg.norm(a - b) for n, a in enumerate(places) for b in places[:n]) > 2 * 0.05 * 20

@@ -65,10 +65,10 @@ def test_viewers_get_one_value_and_one_name_for_each_patch():
     assert (np.isnan(values) == (places < 0)).all()
     for n, (patch, sign) in enumerate(zip(patches, (1, -1), strict=True)):
         assert (values[places == n] == patch.mean).all()
-        (label,) = patch_labels(made, [patch], patch.area)
+        (label,) = patch_labels(made, [patch], np.where(places == n, 0, -1), patch.area)
         assert label[0] == f"{'+' if sign > 0 else '-'}1"
         assert label[1] == pytest.approx([0.1, 0.2, 0.3 + sign * (RADIUS + 2)], abs=0.7)
-        assert not patch_labels(made, [patch], patch.area * 1.01)
+        assert not patch_labels(made, [patch], places, patch.area * 1.01)
 
 
 def test_triangles_have_the_area_of_the_surface():

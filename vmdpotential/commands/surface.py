@@ -320,8 +320,9 @@ class OnSurface(SurfaceResult):
         pages, start = [], 0
         for face, name in zip(self.faces, self.partners, strict=True):
             part = slice(start, start := start + len(face.buried))
-            patches = [self.areas[n] for n in np.unique(self.places[part]).tolist() if n >= 0]
-            pages.append(BookPage(face.surface, self._coloured[part], name, face.buried, patches))
+            patches = self._patch_names
+            pages.append(BookPage(face.surface, self._coloured[part], name, face.buried,
+                                  None if patches is None else patches[part]))
         return OpenBook([(pages[0], pages[1])], interface_axes(self.faces),
                         np.mean([face.places.mean(0) for face in self.faces], axis=0))
 
@@ -381,7 +382,8 @@ class OnSurface(SurfaceResult):
         if self.threshold is None:
             return DrawnSurface(self.drawn, self.values[self.seen], self.span, unit, meaning)
         return DrawnSurface(self.drawn, patch_values(self.areas, self.places)[self.seen], self.span, unit, meaning,
-                            () if self.faces else patch_labels(self.drawn, self.areas, MIN_NAMED))
+                            () if self.faces else patch_labels(self.drawn, self.areas, self.places[self.seen],
+                                                               MIN_NAMED))
 
     def text(self) -> Iterator[str]:
         """Yield the area, the mean and the rows with the lowest and highest means."""
@@ -463,13 +465,22 @@ class OnSurface(SurfaceResult):
         values = self.values if self.threshold is None else np.where(self.places < 0, np.nan, self.values)
         return values[self.seen]
 
+    @property
+    def _patch_names(self) -> NDArray[np.str_] | None:
+        """The names (V,) of the patches of the vertices that are drawn, empty for those in none or in a small one."""
+        if self.threshold is None:
+            return None
+        names = [patch.name if patch.area >= MIN_NAMED else "" for patch in self.areas]
+        return np.array([*names, ""])[self.places[self.seen]]
+
     def plot(self, ax: Axes) -> Axes:
         """Draw the surface from the first direction, without a legend of its colours."""
         from vmdpotential.figures.surfaces import draw_panel, draw_view
 
         if self.faces:
             return draw_panel(ax, self.book.panels()[0], ValueRange(*self.span))
-        return draw_view(ax, self.drawn, self._coloured, self.views[0], ValueRange(*self.span), self.areas)
+        return draw_view(ax, self.drawn, self._coloured, self.views[0], ValueRange(*self.span),
+                         self._patch_names)
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
@@ -478,7 +489,7 @@ class OnSurface(SurfaceResult):
         if self.faces:
             return self.book.draw(ValueRange(*self.span), self.label, *self.size)
         return surfaces.figure(self.drawn, self._coloured, self.views, ValueRange(*self.span), self.label,
-                               self.size[0], self.areas, self.size[1])
+                               self.size[0], self._patch_names, self.size[1])
 
     def turning(self) -> Iterator[Figure]:
         """Yield the pictures of a movie: of the maps, or, of one map, those in which the surface turns once."""
@@ -490,7 +501,7 @@ class OnSurface(SurfaceResult):
                                   ValueRange(*self.span), self.label, self.size[0], height=self.size[1])
         if self.series:
             return
-        for panels in surfaces.turntable(self.drawn, self._coloured, self.views, _TURN, self.areas):
+        for panels in surfaces.turntable(self.drawn, self._coloured, self.views, _TURN, self._patch_names):
             yield surfaces.compose_panels(panels, ValueRange(*self.span), self.label, self.size[0],
                                           height=self.size[1])
 

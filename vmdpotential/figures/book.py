@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from vmdpotential.figures.surfaces import SurfacePanel, compose_panels
 from vmdpotential.surfaces import Surface
 from vmdpotential.surfaces.contact import join_surfaces
-from vmdpotential.surfaces.patches import Patch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,15 +38,15 @@ class BookPage:
     title : str
     outlined : (V,) bool, optional
         Vertices of a part whose boundary is drawn.
-    patches : sequence of Patch
-        Patches that have their names.
+    patches : (V,) str, optional
+        Names of the vertices' patches, as of :class:`.SurfacePanel`.
     """
 
     surface: Surface
     values: Floats
     title: str
     outlined: NDArray[np.bool_] | None = None
-    patches: Sequence[Patch] = ()
+    patches: NDArray[np.str_] | None = None
 
 
 @dataclass(frozen=True, eq=False)

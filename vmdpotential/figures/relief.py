@@ -27,6 +27,9 @@ _DARKENING, _DARKEST = 2.0, 0.45
 #: surface may rise beside its own edge, A.
 _STEP, _NEXT, _ROUND = 2.0, (1.25, 2.0), 1.5
 
+#: What a place for a name loses per A from the middle of a part, relative to what it gains per A from its edges.
+_MIDDLE = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class SurfaceRelief:
@@ -88,6 +91,49 @@ class SurfaceRelief:
                 cosine = (self.normals[:, :2] @ step + self.normals[:, 2] * rise) / length
                 hidden += np.clip(cosine - _LEVEL, 0, None) * np.clip(1 - (length / _REACH) ** 2, 0, None)
         return np.clip(1 - _DARKENING * hidden / (_DIRECTIONS * len(_DISTANCES)), _DARKEST, 1)
+
+    def places_of_parts(self, parts: NDArray[np.int64], least: float, room: float) -> list[tuple[int, Floats]]:
+        """Return places for names of parts of the surface, one in each area that the viewer sees, the largest first.
+
+        The place is the one nearest to the middle of the area where a name is not beyond its edges, or the one farthest
+        from them.
+
+        Parameters
+        ----------
+        parts : (V,) int64
+            Number of each vertex's part; negative for vertices in none.
+        least : float, A^2
+            Least area in the picture.
+        room : float, A
+            Half the width of a name.
+
+        Returns
+        -------
+        list of (int, (2,) float64)
+            Numbers of parts, and places in the picture, A.
+        """
+        from scipy.ndimage import distance_transform_edt, label
+
+        points = np.concatenate([self.places, self.places[self.triangles].mean(1)])
+        order = np.argsort(points[:, 2], kind="stable")  # what is in front is assigned last
+        seen = np.full(self.depths.shape, -1)
+        seen[tuple(self._pixels(points[order]).T)] = np.concatenate([parts, parts[self.triangles[:, 0]]])[order]
+        areas: list[tuple[int, NDArray[np.bool_]]] = []
+        for number in np.unique(seen[seen >= 0]).tolist():
+            pieces, count = label(seen == number)
+            areas += [(number, pieces == piece) for piece in range(1, count + 1)]
+        pixels, free, results = np.indices(seen.shape), np.ones(seen.shape, bool), []
+        for number, area in sorted(areas, key=lambda entry: -int(entry[1].sum())):
+            if area.sum() * self.pixel**2 < least:
+                break
+            middle = np.argwhere(area).mean(0)
+            inside = self.pixel * distance_transform_edt(area & free)
+            apart = self.pixel * np.linalg.norm(pixels - middle[:, None, None], axis=0)
+            best = np.unravel_index(np.argmax(np.minimum(inside, room) - _MIDDLE * apart * (inside > 0)), seen.shape)
+            if inside[best] > 0:
+                results.append((number, self._low + self.pixel * (np.array(best) - 0.5)))
+                free &= self.pixel * np.linalg.norm(pixels - np.array(best)[:, None, None], axis=0) > 2 * room
+        return results
 
     def edges(self) -> tuple[Floats, NDArray[np.bool_]]:
         """Return the visible edges of the surface in front of what is deeper, and which have nothing behind them.

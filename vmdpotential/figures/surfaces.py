@@ -18,7 +18,6 @@ from vmdpotential.figures.relief import SurfaceRelief
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.surfaces import Surface
-from vmdpotential.surfaces.patches import MIN_NAMED, Patch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,9 +37,9 @@ LIGHT, SHADE = 1.0, 0.7
 #: Lengths (A) of the scale bar: the longest one not above half the panel's width is used, or the first.
 BARS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
-#: Patches that have names in pictures: the least cosine of their normals to the viewer, and their greatest number in a
-#: picture.
-FACING, MAX_NAMED = 0.3, 8
+#: Names of patches in pictures: the least connected area of a patch that the viewer sees, A^2, the greatest number of
+#: names in a picture, and half the width of a name relative to the picture's longer side.
+MIN_SEEN, MAX_NAMED, NAME_ROOM = 15.0, 10, 0.05
 
 _MM = 1 / 25.4
 
@@ -63,8 +62,8 @@ class SurfacePanel:
     right, up : (3,) float64
         Directions to the right and up in the picture, at right angles.
     title : str
-    patches : sequence of Patch
-        The largest of those that face the viewer have their names.
+    patches : (V,) str, optional
+        Names of the vertices' patches, empty for vertices in none. The largest areas that the viewer sees are named.
     frame : (2, 2) float64, A, optional
         Lowest and highest coordinates along both directions; those of the surface unless given.
     outlined : (V,) bool, optional
@@ -76,13 +75,13 @@ class SurfacePanel:
     right: Floats
     up: Floats
     title: str = ""
-    patches: Sequence[Patch] = ()
+    patches: NDArray[np.str_] | None = None
     frame: Floats | None = None
     outlined: NDArray[np.bool_] | None = None
 
     @classmethod
     def of_view(cls, surface: Surface, values: Floats, view: str | ViewAxes,
-                patches: Sequence[Patch] = ()) -> SurfacePanel:
+                patches: NDArray[np.str_] | None = None) -> SurfacePanel:
         """Return the panel of a view, or of a direction by :func:`vmdpotential.figures.directions.view_along`."""
         axes = view_along(view, surface) if isinstance(view, str) else view
         return cls(surface, values, axes.right, axes.up, axes.title, patches)
@@ -127,11 +126,12 @@ def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) 
     if panel.outlined is not None:
         ax.add_collection(LineCollection(list(relief.boundary(panel.outlined)), colors="black",
                                          linewidths=OUTLINE_WIDTH, capstyle="round"), autolim=False)
-    named = [patch for patch in panel.patches if patch.area >= MIN_NAMED and patch.normal @ towards > FACING]
-    for patch in sorted(named, key=lambda patch: -patch.area)[:MAX_NAMED]:
-        place = patch.centre @ panel.right - middle[0], patch.centre @ panel.up - middle[1]
-        ax.annotate(patch.name.replace("-", "−"), place, ha="center", va="center",
-                    fontweight="bold", bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7})
+    if panel.patches is not None:
+        names, parts = np.unique(panel.patches, return_inverse=True)
+        room = NAME_ROOM * max(panel.extent)
+        for n, place in relief.places_of_parts(np.where(names[parts] == "", -1, parts), MIN_SEEN, room)[:MAX_NAMED]:
+            ax.annotate(names[n].replace("-", "−"), place.tolist(), ha="center", va="center", fontweight="bold",
+                        bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7})
     across, up_ = panel.extent
     ax.set(xlim=(-across / 2, across / 2), ylim=(-up_ / 2, up_ / 2), aspect="equal")
     ax.set_axis_off()
@@ -140,16 +140,16 @@ def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) 
 
 
 def draw_view(ax: Axes, surface: Surface, values: Floats, view: str | ViewAxes, value_range: tuple[float, float],
-              patches: Sequence[Patch] = ()) -> Axes:
+              patches: NDArray[np.str_] | None = None) -> Axes:
     """Draw a surface coloured by values (V,) into Axes, as seen from a direction, without perspective.
 
-    The largest of the patches that face the viewer have their names.
+    Names of patches are those of :class:`SurfacePanel`.
     """
     return draw_panel(ax, SurfacePanel.of_view(surface, values, view, patches), value_range)
 
 
 def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], value_range: tuple[float, float],
-           label: str, width: float = JOURNAL_WIDTHS["single"], patches: Sequence[Patch] = (),
+           label: str, width: float = JOURNAL_WIDTHS["single"], patches: NDArray[np.str_] | None = None,
            height: float | None = None) -> Figure:
     """Return a figure of a surface with a panel for each view, without perspective.
 
@@ -165,8 +165,8 @@ def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], va
     label : str
         Label of the values.
     width : float, mm
-    patches : sequence of Patch
-        The largest ones have their names in the pictures.
+    patches : (V,) str, optional
+        Names of the vertices' patches, as of :class:`SurfacePanel`.
     height : float, mm, optional
         The one that the panels need unless given.
 
@@ -216,7 +216,7 @@ def compose_panels(panels: Sequence[SurfacePanel], value_range: tuple[float, flo
 
 
 def turntable(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], count: int,
-              patches: Sequence[Patch] = ()) -> Iterator[list[SurfacePanel]]:
+              patches: NDArray[np.str_] | None = None) -> Iterator[list[SurfacePanel]]:
     """Yield the panels of each of `count` pictures in which the surface turns once about the direction that is up."""
     panels = [SurfacePanel.of_view(surface, values, view, patches) for view in views]
     frames = []

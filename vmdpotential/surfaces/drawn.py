@@ -48,14 +48,17 @@ def patch_values(patches: Sequence[Patch], places: NDArray[np.int64]) -> NDArray
     return means[places]
 
 
-def patch_labels(surface: Surface, patches: Sequence[Patch], least: float) -> list[tuple[str, NDArray[np.float64]]]:
+def patch_labels(surface: Surface, patches: Sequence[Patch], places: NDArray[np.int64],
+                 least: float) -> list[tuple[str, NDArray[np.float64]]]:
     """Return the names of patches of an area of at least `least`, A^2, with their places: above their middles.
 
-    The centre of a patch around a corner is inside of the molecule; its label is at the nearest place of the surface.
+    The centre of a patch around a corner, or around another one, is not on it; its label is at its vertex nearest to
+    the centre. `places` (V,) are the vertices' patches, -1 for none.
     """
     labels = []
-    for patch in patches:
+    for n, patch in enumerate(patches):
         if patch.area >= least:
-            nearest = int(np.argmin(((surface.vertices - patch.centre) ** 2).sum(1)))
+            own = np.flatnonzero(places == n)
+            nearest = own[np.argmin(((surface.vertices[own] - patch.centre) ** 2).sum(1))]
             labels.append((patch.name, surface.vertices[nearest] + _ABOVE * surface.normals[nearest]))
     return labels
