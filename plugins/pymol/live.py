@@ -9,8 +9,8 @@ import numpy as np
 from pymol import CmdException
 
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.frontend.adapters import covering_surface
 from vmdpotential.frontend.following import FollowingMap
+from vmdpotential.frontend.viewer_surfaces import covering_surface
 from vmdpotential.grid.lattice import Grid
 
 from . import arguments

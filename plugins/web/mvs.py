@@ -24,7 +24,7 @@ from vmdpotential.figures.colours import (
     sign_colour,
 )
 from vmdpotential.figures.outside import outside_molecule
-from vmdpotential.frontend import adapters
+from vmdpotential.frontend import viewer_surfaces
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
@@ -128,7 +128,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
         whole = shown_part(grid, name, around, options.margin, options.points)
         part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
-        span = adapters.surface_range(grid, chosen)
+        span = viewer_surfaces.surface_range(grid, chosen)
         if surface is not None and grid.unit not in ISOVALUES:
             scene = new_scene()
             values = surface.sample(grid, reading_distance(grid))[surface.triangles].mean(1)

@@ -18,7 +18,8 @@ from scipy.spatial import cKDTree
 
 import vmdpotential as vp
 from vmdpotential.figures.surfaces import vertex_colours
-from vmdpotential.frontend.adapters import mesh_spacing, viewer_commands, with_surface
+from vmdpotential.frontend.adapters import viewer_commands
+from vmdpotential.frontend.viewer_surfaces import mesh_spacing, with_surface
 from vmdpotential.io import read_structure, write_structure
 
 ROOT = Path(__file__).resolve().parents[2]

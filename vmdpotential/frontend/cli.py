@@ -90,7 +90,7 @@ def run(arguments: Sequence[str]) -> None:
     if as_json or for_vmd:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
         if for_vmd:
-            from vmdpotential.frontend.adapters import drawn_in_vmd
+            from vmdpotential.frontend.viewer_surfaces import drawn_in_vmd
 
             data |= drawn_in_vmd(report, surface, part, Path(answer).parent if answer else None)
         text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)

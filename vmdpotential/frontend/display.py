@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Annotated
 
 from vmdpotential.figures.colours import ValueRange
-from vmdpotential.frontend.adapters import colour_range
 from vmdpotential.frontend.declarations import in_front
+from vmdpotential.frontend.viewer_surfaces import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
 
 

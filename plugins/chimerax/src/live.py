@@ -9,8 +9,8 @@ import numpy as np
 from chimerax.core.errors import UserError
 
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.frontend.adapters import covering_surface, same_molecules
 from vmdpotential.frontend.following import FollowingMap
+from vmdpotential.frontend.viewer_surfaces import covering_surface, same_molecules
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
 

@@ -16,7 +16,7 @@ from chimerax.map import Volume
 
 from vmdpotential import registry
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain_spelling
-from vmdpotential.frontend import adapters, dialog, messages
+from vmdpotential.frontend import adapters, dialog, messages, viewer_surfaces
 from vmdpotential.frontend.adapters import object_role
 from vmdpotential.frontend.display import surface_options
 from vmdpotential.io.trajectories.frames import FrameChange
@@ -137,7 +137,7 @@ def continue_live(session: Any, command: str, inputs: Mapping[str, Any], map: An
         task = Task(session, found, inputs, session.logger.warning)
         with StatusLine(session, task.name) as listener:
             report = task.compute(listener)
-        put_values(map, adapters.covering_surface(report.objects["grid"], report.objects["structure"]))
+        put_values(map, viewer_surfaces.covering_surface(report.objects["grid"], report.objects["structure"]))
         task.follow(report, map)
         session.logger.info(f"{task.name}: the map of the session follows what is shown; "
                             "end it with: potential live off")
