@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.ions import place_replicas as place_replicas
     from vmdpotential.maps import MapOptions as MapOptions
     from vmdpotential.maps import potential_map as potential_map
-    from vmdpotential.maps.binding import binding_energy as binding_energy
     from vmdpotential.maps.medium import Medium as Medium
     from vmdpotential.maps.solvation import solvation_energy as solvation_energy
     from vmdpotential.molecule.cell import Cell as Cell
@@ -74,7 +73,6 @@ _PUBLIC = {
     "Medium": "maps.medium",
     "potential_map": "maps",
     "potential_at": "points",
-    "binding_energy": "maps.binding",
     "solvation_energy": "maps.solvation",
     "place_ions": "ions",
     "place_replicas": "ions",

@@ -20,16 +20,17 @@ from vmdpotential.parameters import Command
 #: Entry-point group that other packages use.
 GROUP = "vmdpotential.plugins"
 
-#: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python. A ``check`` of
-#: `verify` is called with an engine and a seed and returns what it compared, the relative errors and their limits. A
-#: ``pka`` returns the pKa values of a structure (`PkaSource` in preparation/prepare.py).
-KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka")
+#: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python, and a
+#: ``function`` is one that is no command; both are names of the package. A ``check`` of `verify` is called with an
+#: engine and a seed and returns what it compared, the relative errors and their limits. A ``pka`` returns the pKa
+#: values of a structure (`PkaSource` in preparation/prepare.py).
+KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("prepare", "surface", "compare", "average", "profile", "field", "energy", "forces", "rdf")
+_TASKS = ("prepare", "surface", "compare", "average", "profile", "field")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
-_entries: dict[str, dict[str, Any]] = {
+_entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     "command": {
         name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
         for name in ("map", "ionize", "slice", *_TASKS, "batch", "live", "devices", "plugins", "install", "completion",
@@ -45,17 +46,11 @@ _entries: dict[str, dict[str, Any]] = {
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",
                      "reaction_field", "ewald", "gaussian")
     },
-    "pair": {
-        "lennard_jones": "vmdpotential.interactions.lennard_jones:INTERACTION",
-        "lennard_jones_shifted": "vmdpotential.interactions.lennard_jones:SHIFTED",
-        "lennard_jones_switched": "vmdpotential.interactions.lennard_jones:SWITCHED",
-    },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
     "pka": {
         "model": "vmdpotential.preparation.states:model_values",
         "propka": "vmdpotential.preparation.propka:propka_values",
     },
-    "check": {},
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}
@@ -69,7 +64,7 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka"}
+    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function"}
         Kind of the object.
     name : str
         Name by which options refer to it.
@@ -115,7 +110,7 @@ def available(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka"}
+    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function"}
         Kind of the objects.
 
     Returns

@@ -8,12 +8,9 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.average import Mean
 from vmdpotential.commands.compare import Comparison
-from vmdpotential.commands.energy import Energies, EnergiesInContinuum
 from vmdpotential.commands.field import Field
-from vmdpotential.commands.forces import Forces
 from vmdpotential.commands.prepare import CompletedStructure
 from vmdpotential.commands.profile import AxisProfile
-from vmdpotential.commands.rdf import Distributions
 from vmdpotential.commands.surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
@@ -25,6 +22,10 @@ from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.densities.command import DensityMap
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
+from vmdpotential.plugins.pairs.binding import binding_energy as binding_energy
+from vmdpotential.plugins.pairs.energy_command import Energies, EnergiesInContinuum
+from vmdpotential.plugins.pairs.forces_command import Forces
+from vmdpotential.plugins.pairs.rdf_command import Distributions
 from vmdpotential.plugins.patches.command import PatchesOverFrames
 from vmdpotential.plugins.pores.command import BornProfile
 from vmdpotential.plugins.titration.command import TitrationResult

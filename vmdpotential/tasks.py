@@ -37,15 +37,17 @@ if TYPE_CHECKING:  # the functions are created when first used, see __getattr__
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted(registry.available("task"))
-    if name.startswith("_") or name not in registry.available("task"):
+        return __dir__()
+    kind = "task" if name in registry.available("task") else "function"
+    if name.startswith("_") or name not in registry.available(kind):
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    globals()[name] = function = _function(registry.get("task", name))
+    found = registry.get(kind, name)
+    globals()[name] = function = _function(found) if kind == "task" else naming_its_parameters(found)
     return function
 
 
 def __dir__() -> list[str]:
-    return sorted(registry.available("task"))
+    return sorted([*registry.available("task"), *registry.available("function")])
 
 
 def _function(command: Command) -> Callable[..., Result]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.between import atom_label, without_water
 from vmdpotential.commands.options import Source
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import parse_range
@@ -22,8 +21,10 @@ from vmdpotential.figures.captions import minus_signs
 from vmdpotential.figures.colours import ValueRange, check_range, robust_range
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import Engine, MethodOptions
+from vmdpotential.maps.solute import without_water
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
+from vmdpotential.molecule.structure import atom_label
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.results import Axes, Figure, TableColumns
 from vmdpotential.surfaces import PROBE_RADIUS

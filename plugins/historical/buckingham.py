@@ -11,8 +11,9 @@ R. A. Buckingham, "The classical equation of state of gaseous helium, neon and a
 from typing import Any
 
 from vmdpotential.interactions import Check, Interaction
-from vmdpotential.interactions.pairs import CombinationRule
 from vmdpotential.interactions.tracing import Scalar, exp
+
+from ..pairs.pair_terms import CombinationRule
 
 
 def radial(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:

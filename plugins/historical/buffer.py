@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from vmdpotential import units
 from vmdpotential.errors import TaskError, UsageError
-from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.interactions.program import evaluate_all
-from vmdpotential.pairs.in_range import Atoms
+
+from ..pairs.in_range import Atoms
+from ..pairs.pair_terms import PairPotential
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.in_range import Atoms, PairList, PairResult, PairsInRange
+
+from ..pairs.in_range import Atoms, PairList, PairResult, PairsInRange
+from ..pairs.pair_terms import PairPotential
 
 Floats = NDArray[np.float64]
 

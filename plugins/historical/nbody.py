@@ -17,7 +17,8 @@ from vmdpotential import units
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.kernels.launch import KernelFile
-from vmdpotential.pairs.all_pairs import sum_all_pairs
+
+from ..pairs.all_pairs import sum_all_pairs
 
 Floats = NDArray[np.float64]
 

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.interactions import lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
+from vmdpotential.interactions import reaction_field
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.units import coulomb_constant
 
+from ..pairs import lennard_jones
+from ..pairs.in_range import Atoms
+from ..pairs.pair_terms import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from .lists import ListedPairs
 from .polynomial import ewald_polynomial
 

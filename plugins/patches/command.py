@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.batch import unique_names_of
@@ -24,7 +23,7 @@ from vmdpotential.maps.options import Engine, MethodOptions
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 from vmdpotential.surfaces.patches import MIN_NAMED
@@ -286,7 +285,7 @@ class PatchesOverFrames(Result):
 
     def draw(self) -> Figure:
         """Return the figure of the residues."""
-        from vmdpotential.figures.pairs import residues
+        from ..pairs.figures import residues
 
         return residues(self.plot, min(_DRAWN, len(self.names)))
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import progress
-from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import GridResult
 from vmdpotential.commands.options import Source
 from vmdpotential.engines import get_engine
@@ -22,6 +21,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 
+from ..pairs.between import ParameterOptions
 from .autodock import CUTOFF, autodock_maps, receptor
 from .energies import ProbeSum, probe_sum, type_sum
 from .options import ProbeRun

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from vmdpotential.commands.between import ParameterOptions
 from vmdpotential.commands.gridded import lattice_like
 from vmdpotential.commands.options import LikeGrid, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError
@@ -11,6 +10,7 @@ from vmdpotential.maps.options import Engine
 from vmdpotential.parameters import Command, check_output, warn_unused
 from vmdpotential.results import Result
 
+from ..pairs.between import ParameterOptions
 from .atoms import map_atoms
 from .free_energy import InsertionFrames, map_ligand
 from .options import InsertionOptions, ProbeOptions, ProbeOutput, ProbeRun

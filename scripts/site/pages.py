@@ -35,12 +35,13 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "pairs", "plugins.complementarity", "plugins.densities",
-            "plugins.orbitals", "plugins.patches", "plugins.pores", "plugins.probes", "plugins.titration")
+PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "plugins.complementarity", "plugins.densities",
+            "plugins.orbitals", "plugins.pairs", "plugins.patches", "plugins.pores", "plugins.probes",
+            "plugins.titration")
 MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
-           "maps.binding", "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
+           "maps.solvation", "parameters", "points", "preparation.prepare", "progress",
            "registry", "results", "sums", "sums.potential_sum", "sums.result", "surfaces", "tasks", "units")
 
 
@@ -92,11 +93,11 @@ TASKS = {
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
         "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber",
-        "vmdpotential/pairs", "structure: How do I place ions?"),
+        "vmdpotential/ions", "structure: How do I place ions?"),
     "Energies, forces and distributions": Task(
         "Coulomb and Lennard-Jones energies and forces between selections, and radial distribution functions.",
         "energy forces rdf", "energy forces rdf nonbonded Interaction Quantity", "energy_by_residue",
-        "vmdpotential/pairs", "trajectories: How do I get energies and forces between selections?"),
+        "plugins/pairs", "trajectories: How do I get energies and forces between selections?"),
     "Averages, profiles and fields": Task(
         "Over a trajectory: the mean potential, profiles along an axis, potential and field at atoms and points.",
         "average profile field", "average profile field Trajectory", "membrane_profile", "vmdpotential/sums",

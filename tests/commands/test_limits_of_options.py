@@ -10,8 +10,8 @@ from vmdpotential.frames.options import Execution
 from vmdpotential.frames.profile import ProfileOptions
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.maps.options import MapOptions
-from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.plugins.densities.over_frames import DensityOptions
+from vmdpotential.plugins.pairs.options import EnergyOptions
 from vmdpotential.points import PointOptions
 
 

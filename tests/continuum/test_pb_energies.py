@@ -9,13 +9,13 @@ import pytest
 from helpers import charges_at, slow
 
 from vmdpotential import read_structure, solvation_energy
-from vmdpotential.commands.energy import command as energy_
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import potential_map
-from vmdpotential.maps.binding import binding_energy
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.plugins.pairs.binding import binding_energy
+from vmdpotential.plugins.pairs.energy_command import command as energy_
 from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant, debye_length
 

@@ -13,8 +13,8 @@ from PIL import Image
 import vmdpotential as vp
 from vmdpotential.grid.lattice import Provenance
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.energy import Energies
 from vmdpotential.parameters import Report
+from vmdpotential.plugins.pairs.energy import Energies
 from vmdpotential.surfaces import Surface
 
 CELL = Cell.from_parameters(30, 40, 50, 90, 100, 90)

@@ -7,7 +7,6 @@ import pytest
 from helpers import charges_at, relative_rms, water
 
 from vmdpotential.commands.average import command as average
-from vmdpotential.commands.rdf import command as rdf
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.field import FieldSites, field_at
@@ -17,6 +16,7 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.pairs.rdf_command import command as rdf
 
 CUBE, LARGER = Cell.from_parameters(20, 20, 20, 90, 90, 90), Cell.from_parameters(21, 21, 21, 90, 90, 90)
 POSITIONS = np.random.default_rng(0).uniform(0, 20, (12, 3))

@@ -8,8 +8,8 @@ from helpers import charges_at, relative_rms
 from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs.energy import InteractionEnergyPlan
-from vmdpotential.pairs.options import EnergyOptions
+from vmdpotential.plugins.pairs.energy import InteractionEnergyPlan
+from vmdpotential.plugins.pairs.options import EnergyOptions
 
 pytestmark = pytest.mark.gpu
 

@@ -11,12 +11,12 @@ from pairs_on_gpus import EWALD, FIELD, TOLERANCE, TRICLINIC, check, some_atoms,
 from vmdpotential.engines import get_engine
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.pairs import all_pairs, clusters, in_range
-from vmdpotential.pairs.distances import count_distances
-from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
-from vmdpotential.pairs.in_range import Atoms, PairList
 from vmdpotential.plugins.historical import nbody
 from vmdpotential.plugins.historical.lists import ListedPairs
+from vmdpotential.plugins.pairs import all_pairs, clusters, in_range
+from vmdpotential.plugins.pairs.distances import count_distances
+from vmdpotential.plugins.pairs.generalized_born import MODELS, GeneralizedBorn
+from vmdpotential.plugins.pairs.in_range import Atoms, PairList
 
 pytestmark = pytest.mark.gpu
 

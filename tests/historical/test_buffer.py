@@ -5,12 +5,13 @@ import pytest
 from helpers import refused
 
 from vmdpotential.errors import TaskError, UsageError
-from vmdpotential.interactions import coulomb, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
+from vmdpotential.interactions import coulomb, reaction_field
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.plugins.historical import buffer, samples
 from vmdpotential.plugins.historical.lists import ListedPairs
+from vmdpotential.plugins.pairs import lennard_jones
+from vmdpotential.plugins.pairs.in_range import Atoms
+from vmdpotential.plugins.pairs.pair_terms import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 
 CUTOFF = 9.0
 FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=CUTOFF, permittivity=0.0),

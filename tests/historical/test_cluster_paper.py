@@ -1,26 +1,19 @@
 """The script that repeats the cluster paper's measurements, and the benchmark of pairs."""
 
 import csv
-import importlib.util
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
 
 import pytest
+from helpers import script_module
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.plugins.historical import samples
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "reproduce_cluster_paper"
-
 
 @pytest.mark.nightly
 def test_tables_and_figures_of_a_small_box(tmp_path, monkeypatch):
-    loader = SourceFileLoader("reproduce_cluster_paper", str(SCRIPT))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    script = importlib.util.module_from_spec(spec)
-    loader.exec_module(script)
+    script = script_module("reproduce_cluster_paper")
     for name in ("LAYOUTS", "BUFFERED", "MISSING"):
         monkeypatch.setattr(script, name, ("auto",))
     small = samples.water(24.8)

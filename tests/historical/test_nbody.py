@@ -13,10 +13,10 @@ from pairs import apart, coulomb_by_hand
 
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.interactions import SOFT_CORE, lennard_jones
-from vmdpotential.pairs import all_pairs
-from vmdpotential.pairs.all_pairs import sum_coulomb
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.plugins.historical import nbody
+from vmdpotential.plugins.pairs import all_pairs, lennard_jones
+from vmdpotential.plugins.pairs.all_pairs import sum_coulomb
 from vmdpotential.units import coulomb_constant
 
 TOLERANCE = {"single": 5e-6, "double": 1e-12}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import script_module
 
 from vmdpotential import registry
 from vmdpotential.grid.lattice import Lattice
@@ -22,15 +23,14 @@ from vmdpotential.interactions.tracing import (
 )
 from vmdpotential.kernels.build import build_libraries
 from vmdpotential.kernels.launch import KernelFile, call_kernel
-from vmdpotential.plugins.historical.polynomial import compiled_examples
-from vmdpotential.plugins.probes.interactions import INTERACTIONS
 from vmdpotential.sums.cpu import tiles
 from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.sums.cpu.points import at_points
 
 SOURCE = Path(__file__).with_name("radial_functions.cu")
-FUNCTIONS = {f.name: f for f in compiled.built_in(INTERACTIONS, compiled_examples()) if f.results == compiled.RADIAL}
-TERMS = {f.name: f for f in compiled.built_in(INTERACTIONS, compiled_examples()) if f.results == compiled.PAIR_RESULTS}
+WRITER = script_module("make_radial_functions")
+FUNCTIONS = {f.name: f for f in WRITER.built_in() if f.results == compiled.RADIAL}
+TERMS = {f.name: f for f in WRITER.built_in() if f.results == compiled.PAIR_RESULTS}
 R = np.linspace(0.9, 6.0, 16)
 #: Values of parameters, by the their names; coefficients c3 are 0.1^3.
 VALUES = {"cutoff": 8.0, "debye_length": 7.8, "bulk": 78.4, "rate": 0.0036, "smear": 2.0, "beta": 0.312, "rmin": 3.5,
@@ -69,7 +69,7 @@ def evaluated(kernel, program, parameters, single, interpreted):
 
 
 def test_the_header_is_what_tracing_yields():
-    assert compiled.TARGET.read_text("utf-8") == compiled.header(INTERACTIONS, compiled_examples())
+    assert compiled.TARGET.read_text("utf-8") == WRITER.header()
 
 
 @pytest.mark.parametrize("single", [True, False])

@@ -22,8 +22,8 @@ from vmdpotential.io.topologies import charmm, gromacs_folder, ion_parameters
 from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.distances import count_distances
-from vmdpotential.pairs.rdf import PairHistogram
+from vmdpotential.plugins.pairs.distances import count_distances
+from vmdpotential.plugins.pairs.rdf import PairHistogram
 from vmdpotential.splitting.coulomb import PER_RADIUS, optimal_splitting
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.units import coulomb_constant
@@ -235,7 +235,7 @@ def test_distances_over_many_images_are_in_parts(monkeypatch):
     positions = np.random.default_rng(1).uniform(0, 5, (40, 3))
     engine, cell = get_engine("cpu"), Cell.from_parameters(5, 5, 5)
     whole = count_distances(engine, positions, None, cell, 60.0, 30)
-    monkeypatch.setattr("vmdpotential.pairs.distances.PART", 2e5)
+    monkeypatch.setattr("vmdpotential.plugins.pairs.distances.PART", 2e5)
     with progress.listen_to_progress(lambda label, fraction: said.append(fraction)):
         assert (count_distances(engine, positions, None, cell, 60.0, 30) == whole).all()
         assert (count_distances(engine, positions, positions[:7], cell, 60.0, 30)

@@ -24,14 +24,14 @@ from vmdpotential.ions.ewald_pair import EwaldPair
 from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import ewald
-from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm
+from vmdpotential.plugins.pairs.pair_terms import CHARGES_RULE, PairPotential, PairTerm
 from vmdpotential.kernels.launch import describe_vectors
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import samples
 from vmdpotential.plugins.historical.lists import ListedPairs
 from vmdpotential.plugins.historical.polynomial import ewald_polynomial
-from vmdpotential.pairs.all_pairs import sum_coulomb
-from vmdpotential.pairs.in_range import Atoms
+from vmdpotential.plugins.pairs.all_pairs import sum_coulomb
+from vmdpotential.plugins.pairs.in_range import Atoms
 from vmdpotential.splitting.mesh import over_cell
 
 engine = get_engine("cpu")

@@ -104,8 +104,8 @@ for key, method, more in (
     made[f"{key} is"] = f"{grid.provenance.method} {grid.provenance.interaction}"
 from vmdpotential import registry
 from vmdpotential.engines import get_engine
-from vmdpotential.interactions.pairs import CHARGES_RULE, PairPotential, PairTerm
-from vmdpotential.pairs.in_range import Atoms, PairsInRange
+from vmdpotential.plugins.pairs.pair_terms import CHARGES_RULE, PairPotential, PairTerm
+from vmdpotential.plugins.pairs.in_range import Atoms, PairsInRange
 
 page = registry.get("interaction", "fading").bind().truncated(100.0)
 work = PairsInRange(get_engine("cpu"), PairPotential((PairTerm("fading", page, CHARGES_RULE),)))

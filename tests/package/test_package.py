@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import vmdpotential
-from vmdpotential import registry
+from vmdpotential import registry, tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"gemmi", "matplotlib", "scipy", "MDAnalysis", "pandas"}
@@ -53,7 +53,7 @@ def test_type_checkers_see_every_public_name():
     imported = {alias.asname or alias.name: node.module.partition(".")[2] for node in block.body
                 for alias in node.names}
     assert imported == vmdpotential._PUBLIC | {"*": "task_types"}
-    assert {*vmdpotential._PUBLIC, *registry.available("task")} == set(vmdpotential.__all__)
+    assert {*vmdpotential._PUBLIC, *tasks.__all__} == set(vmdpotential.__all__)
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)
@@ -74,8 +74,8 @@ def arguments_of(path):
 
 def test_no_function_takes_more_than_ten_arguments():
     """Options are passed on as dataclasses."""
-    parts = ("vmdpotential", "plugins/complementarity", "plugins/densities", "plugins/orbitals", "plugins/patches",
-             "plugins/pores", "plugins/probes", "plugins/titration")
+    parts = ("vmdpotential", "plugins/complementarity", "plugins/densities", "plugins/orbitals", "plugins/pairs",
+             "plugins/patches", "plugins/pores", "plugins/probes", "plugins/titration")
     modules = [path for part in parts for path in (ROOT / part).rglob("*.py")]
     assert len(modules) > 200
     assert [name for path in modules for name, count in arguments_of(path) if count > 10] == []

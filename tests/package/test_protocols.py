@@ -17,7 +17,7 @@ from vmdpotential.continuum import pb
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine
 from vmdpotential.engines.cuda import device
-from vmdpotential.frames import average, field, pairs, profile, task
+from vmdpotential.frames import average, field, profile, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
@@ -26,6 +26,7 @@ from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.densities import over_frames
 from vmdpotential.plugins.historical import early, levels, msm_cuda
+from vmdpotential.plugins.pairs import over_frames as pairs_over_frames
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums import (
@@ -62,8 +63,8 @@ IMPLEMENTATIONS = {
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
     result.RunningMean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
     Frames: [Trajectory, LoadedFrames],
-    task.FrameTask: [average.MeanMap, over_frames.Densities, field.Fields, insertions.Insertions, pairs.PairEnergies,
-                     pairs.PairCounts, profile.Profiles],
+    task.FrameTask: [average.MeanMap, over_frames.Densities, field.Fields, insertions.Insertions,
+                     pairs_over_frames.PairEnergies, pairs_over_frames.PairCounts, profile.Profiles],
     FrameSum: [BlockMean, FrameMean, Moments, FrameRows, TotalOverFrames, over_frames.NodeSums],
 }
 
@@ -152,7 +153,7 @@ def test_the_gpu_kernels_of_plugins_use_what_is_declared_for_them():
     assert used <= set(kernels.__all__)
 
 
-@pytest.mark.parametrize("folder", ["engines", "sums", "pairs", "frames", "maps", "execution"])
+@pytest.mark.parametrize("folder", ["engines", "sums", "frames", "maps", "execution"])
 def test_no_feature_is_looked_for_by_its_name(folder):
     """A feature is declared, not discovered; the parts of dataclasses and of foreign arrays are another matter."""
     calls = []

@@ -1,10 +1,10 @@
 """Types of the public functions, as a user's type checker sees them."""
 
-import importlib.machinery
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+
+from helpers import script_module
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,8 +59,6 @@ def test_a_type_checker_knows_results_and_options(tmp_path):
 
 
 def test_files_made_from_the_declarations_are_up_to_date():
-    loader = importlib.machinery.SourceFileLoader("make_task_types", str(ROOT / "scripts" / "make_task_types"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_task_types", loader))
-    loader.exec_module(module)
+    module = script_module("make_task_types")
     assert {path: content() for path, content in module.FILES.items()} == {
         path: path.read_text() for path in module.FILES}

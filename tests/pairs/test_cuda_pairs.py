@@ -14,14 +14,14 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build
 from vmdpotential.interactions import coulomb
-from vmdpotential.interactions.pairs import CHARGES_RULE, LORENTZ_BERTHELOT, PairPotential, PairTerm
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs import all_pairs, clusters, in_range
-from vmdpotential.pairs.distances import count_distances
-from vmdpotential.pairs.in_range import Atoms, PairList, PairsInRange
 from vmdpotential.plugins.historical import buckingham, nbody
 from vmdpotential.plugins.historical.lists import ListedPairs
 from vmdpotential.plugins.historical.polynomial import ewald_polynomial
+from vmdpotential.plugins.pairs import all_pairs, clusters, in_range
+from vmdpotential.plugins.pairs.distances import count_distances
+from vmdpotential.plugins.pairs.in_range import Atoms, PairList, PairsInRange
+from vmdpotential.plugins.pairs.pair_terms import CHARGES_RULE, LORENTZ_BERTHELOT, PairPotential, PairTerm
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -87,7 +87,7 @@ def test_few_atoms_of_a_large_cell_on_the_host(gpu):
 @pytest.mark.parametrize("cell", [None, TRICLINIC])
 def test_distances_on_the_host(gpu, cell, monkeypatch):
     atoms, others = some_atoms(90).positions, some_atoms(70, seed=3).positions
-    monkeypatch.setattr("vmdpotential.pairs.distances.BLOCKS", 30)
+    monkeypatch.setattr("vmdpotential.plugins.pairs.distances.BLOCKS", 30)
     for second, bins in ((None, 14), (others, 14), (None, 5000)):  # counted in shared memory, and without
         actual = count_distances(CUDA, atoms, second, cell, 7.0, bins)
         expected = distances(atoms, second, cell, 7.0, bins)

@@ -8,7 +8,7 @@ from pairs import distances
 
 from vmdpotential.engines import get_engine
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.distances import count_distances
+from vmdpotential.plugins.pairs.distances import count_distances
 
 CELLS = {
     "open": None,

@@ -12,9 +12,9 @@ from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue, interaction_energy
-from vmdpotential.pairs.options import EnergyOptions
-from vmdpotential.pairs.potentials import ELECTROSTATICS
+from vmdpotential.plugins.pairs.energy import InteractionEnergyPlan, by_residue, interaction_energy
+from vmdpotential.plugins.pairs.options import EnergyOptions
+from vmdpotential.plugins.pairs.potentials import ELECTROSTATICS
 from vmdpotential.sums.reference import full_potential
 from vmdpotential.units import coulomb_constant
 

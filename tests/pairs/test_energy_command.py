@@ -11,7 +11,7 @@ from structure_files import MDA, TOOLS
 
 from vmdpotential import registry
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.pairs.energy import interaction_energy
+from vmdpotential.plugins.pairs.energy import interaction_energy
 
 PEPTIDE = (TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.crd", "--topology",
            TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop")

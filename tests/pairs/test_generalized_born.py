@@ -16,9 +16,9 @@ from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.maps.binding import BindingOptions, BornBinding, SurfaceEnergy, plan_binding
-from vmdpotential.pairs import generalized_born
-from vmdpotential.pairs.generalized_born import KAPPA_FACTOR, MODELS, GeneralizedBorn, _neck_table
+from vmdpotential.plugins.pairs import generalized_born
+from vmdpotential.plugins.pairs.binding import BindingOptions, BornBinding, SurfaceEnergy, plan_binding
+from vmdpotential.plugins.pairs.generalized_born import KAPPA_FACTOR, MODELS, GeneralizedBorn, _neck_table
 from vmdpotential.surfaces.areas import areas, lost_areas
 from vmdpotential.units import coulomb_constant, debye_length
 

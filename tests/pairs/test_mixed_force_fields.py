@@ -8,11 +8,11 @@ import numpy as np
 import openmmtools
 import pytest
 
-from vmdpotential.commands.between import warn_of_mixture
 from vmdpotential.frontend.cli import main
 from vmdpotential.io.topologies import forcefield
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.plugins.pairs.between import warn_of_mixture
 
 NONE = np.zeros((0, 2), np.int64)
 PLAIN = Nonbonded("", ("A",), np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1)), NONE, NONE, np.zeros(0),

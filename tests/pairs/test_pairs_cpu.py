@@ -11,12 +11,19 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import (
     coulomb,
     ewald,
-    lennard_jones,
     reaction_field,
     short_range,
     sigmoidal_dielectric,
 )
-from vmdpotential.interactions.pairs import (
+from vmdpotential.kernels.launch import load_library
+from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.historical import buckingham
+from vmdpotential.plugins.historical.layouts import set_layout
+from vmdpotential.plugins.historical.lists import ListedPairs
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
+from vmdpotential.plugins.pairs import lennard_jones
+from vmdpotential.plugins.pairs.in_range import Atoms, PairsInRange
+from vmdpotential.plugins.pairs.pair_terms import (
     CHARGES_RULE,
     GEOMETRIC_RULE,
     LORENTZ_BERTHELOT,
@@ -24,13 +31,6 @@ from vmdpotential.interactions.pairs import (
     PairPotential,
     PairTerm,
 )
-from vmdpotential.kernels.launch import load_library
-from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.in_range import Atoms, PairsInRange
-from vmdpotential.plugins.historical import buckingham
-from vmdpotential.plugins.historical.layouts import set_layout
-from vmdpotential.plugins.historical.lists import ListedPairs
-from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 
 ENGINE = working("cpu")
 CUTOFF = 5.0
@@ -151,7 +151,7 @@ def test_common_potentials(potential, energy, precision):
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("name", POTENTIALS)
 def test_what_other_packages_register_is_interpreted(name, precision, monkeypatch):
-    monkeypatch.setattr("vmdpotential.pairs.programs.number_of", lambda program: -1)
+    monkeypatch.setattr("vmdpotential.plugins.pairs.programs.number_of", lambda program: -1)
     cell = CELLS["triclinic"]
     sample = atoms(90, cell)
     result = compute(POTENTIALS[name], sample, cell, precision=precision)
@@ -212,11 +212,11 @@ def test_a_list_serves_atoms_that_have_moved_a_little():
 def test_threads_give_the_same(monkeypatch):
     cell = Cell(np.diag([14.0] * 3))
     sample = atoms(600, cell)
-    monkeypatch.setattr("vmdpotential.pairs.clusters.LEAST", 8)
+    monkeypatch.setattr("vmdpotential.plugins.pairs.clusters.LEAST", 8)
     results = []
     for threads, at_once in (("1", 2**27), ("3", 2**27), ("3", 1)):
         monkeypatch.setenv("VMDPOTENTIAL_THREADS", threads)
-        monkeypatch.setattr("vmdpotential.pairs.in_range.AT_ONCE", at_once)  # parts one by one, or all
+        monkeypatch.setattr("vmdpotential.plugins.pairs.in_range.AT_ONCE", at_once)  # parts one by one, or all
         results.append(compute(WATER, sample, cell))
     assert errors(results[1], results[0]) < 1e-6
     for a, b in ((results[1].forces, results[2].forces), (results[1].energies, results[2].energies)):
@@ -226,8 +226,8 @@ def test_threads_give_the_same(monkeypatch):
 def test_a_list_that_does_not_fit_is_made_again(monkeypatch):
     cell = CELLS["triclinic"]
     sample = atoms(400, cell)
-    monkeypatch.setattr("vmdpotential.pairs.clusters.LEAST", 10**6)
-    monkeypatch.setattr("vmdpotential.pairs.clusters.ROOM", 0.0)
+    monkeypatch.setattr("vmdpotential.plugins.pairs.clusters.LEAST", 10**6)
+    monkeypatch.setattr("vmdpotential.plugins.pairs.clusters.ROOM", 0.0)
     pairs = PairsInRange(ENGINE, WATER, cell).search(sample)
     assert pairs.listed.limits[0] > 64 + 1
     assert errors(pairs.run(), reference(WATER, sample, cell)) < ERRORS["double"]

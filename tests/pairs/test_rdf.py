@@ -12,7 +12,7 @@ from structure_files import MDA, TOOLS
 
 from vmdpotential import io
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.rdf import PairHistogram, same_residue
+from vmdpotential.plugins.pairs.rdf import PairHistogram, same_residue
 
 WATER = TOOLS / "alanine-dipeptide-explicit"
 

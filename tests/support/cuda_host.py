@@ -20,7 +20,7 @@ from scipy import fft
 from vmdpotential.engines.cuda import build, copies, device
 from vmdpotential.engines.cuda import fft as device_fft
 from vmdpotential.kernels.build import is_shared
-from vmdpotential.pairs import clusters, in_range
+from vmdpotential.plugins.pairs import clusters, in_range
 from vmdpotential.sums.cuda import kernels, result
 
 HEAD = """

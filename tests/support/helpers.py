@@ -1,7 +1,11 @@
 """What many tests need: engines, errors, charges here and there, and the definition of a sum."""
 
 import contextlib
+import importlib.machinery
+import importlib.util
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +18,15 @@ from vmdpotential.interactions import Interaction, Quantity
 from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, minimum, select, sqrt
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
+
+
+def script_module(name):
+    """Return a program of the folder scripts, imported as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(Path(__file__).resolve().parents[2] / "scripts" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    sys.modules[name] = module  # dataclasses look it up there
+    loader.exec_module(module)
+    return module
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.in_range import PairResult
+from vmdpotential.plugins.pairs.in_range import PairResult
 
 
 def reference(potential, atoms, cell, others=None):

@@ -3,11 +3,12 @@
 import numpy as np
 from helpers import relative_rms
 
-from vmdpotential.interactions import lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import CHARGES_RULE, GEOMETRIC_RULE, TABLE_RULE, PairPotential, PairTerm
+from vmdpotential.interactions import reaction_field
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.in_range import Atoms
 from vmdpotential.plugins.historical.polynomial import ewald_polynomial
+from vmdpotential.plugins.pairs import lennard_jones
+from vmdpotential.plugins.pairs.in_range import Atoms
+from vmdpotential.plugins.pairs.pair_terms import CHARGES_RULE, GEOMETRIC_RULE, TABLE_RULE, PairPotential, PairTerm
 
 LJ = lennard_jones.INTERACTION.bind()
 FIELD = PairPotential((PairTerm("coulomb", reaction_field.INTERACTION.bind(cutoff=6.0), CHARGES_RULE),

@@ -22,8 +22,8 @@ from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.pairs.energy import InteractionEnergyPlan
-from vmdpotential.pairs.options import EnergyOptions
+from vmdpotential.plugins.pairs.energy import InteractionEnergyPlan
+from vmdpotential.plugins.pairs.options import EnergyOptions
 from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.units import coulomb_constant
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import atom_label
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.commands.structures import contribution_masks
 from vmdpotential.errors import UsageError
@@ -40,7 +39,7 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import Command, Option, ReportRows, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 

@@ -146,7 +146,7 @@ def ionize(
     return Ionized(
         charges=charge_report, cell=system.cell, placement=placements[0], structure=placements[0].structure,
         placements=placements if replicas > 1 else None, least_distances=least_distances(placements),
-        distributions=radial_distributions(placements, str(options.engine)), dry_run=dry_run, files=written)
+        distributions=radial_distributions(placements), dry_run=dry_run, files=written)
 
 
 class Ionized(Result):

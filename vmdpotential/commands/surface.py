@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.between import atom_label, without_water
 from vmdpotential.commands.options import Source, UnitOfFile, names_of, read_maps
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import medium_text, parse_range
@@ -26,10 +25,10 @@ from vmdpotential.figures.directions import ViewAxes
 from vmdpotential.figures.movies import is_movie
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps import MapOptions, Medium
-from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule
+from vmdpotential.maps.solute import as_mapped, chosen_atoms, other_molecule, without_water
 from vmdpotential.molecule.moments import ChargeMoments, charge_moments
 from vmdpotential.molecule.selection import Mask, Selection, is_water, named_selection, select
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import Command, Option, fields_of, warn_unused
 from vmdpotential.results import Axes, Figure, TableColumns, plain_value
 from vmdpotential.surfaces import PROBE_RADIUS, SURFACE_KINDS, Row, Surface, molecular_surface, owner_rows

@@ -41,7 +41,6 @@ def verify(
     """
     from vmdpotential.engines import get_engine
     from vmdpotential.maps.checks import check_interactions, check_methods
-    from vmdpotential.pairs.checks import check_pairs
 
     rows: list[dict[str, Any]] = []
     skipped: dict[str, str] = {}
@@ -55,8 +54,7 @@ def verify(
             continue
         work = [*check_methods(backend, method, thorough, points, seed), *check_interactions(backend, method)]
         if method == "all":  # maps first, which most users need
-            work += [*check_pairs(backend), *((name, partial(_check_registered, name, backend, seed))
-                                              for name in registry.available("check"))]
+            work += [(name, partial(_check_registered, name, backend, seed)) for name in registry.available("check")]
         for number, (label, check) in enumerate(work):
             progress.report_progress(f"verify, {label}", number / len(work))
             start = time.perf_counter()

@@ -22,12 +22,6 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell", True),
     "vmdpotential.commands.field:command": (
         "Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory", True),
-    "vmdpotential.commands.energy:command": (
-        "Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol", True),
-    "vmdpotential.commands.forces:command": (
-        "Compute the forces on the atoms of one selection by another, in kcal/mol/A", True),
-    "vmdpotential.commands.rdf:command": (
-        "Compute radial distribution functions g(r) and running coordination numbers", True),
     "vmdpotential.commands.batch:command": (
         "Run a command for each file of a folder or a list, or for each row of a table", False),
     "vmdpotential.commands.live:command": (
@@ -54,6 +48,12 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.orbitals.command:command": (
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
+    "vmdpotential.plugins.pairs.energy_command:command": (
+        "Compute Coulomb and Lennard-Jones energies between selections, in kcal/mol", True),
+    "vmdpotential.plugins.pairs.forces_command:command": (
+        "Compute the forces on the atoms of one selection by another, in kcal/mol/A", True),
+    "vmdpotential.plugins.pairs.rdf_command:command": (
+        "Compute radial distribution functions g(r) and running coordination numbers", True),
     "vmdpotential.plugins.patches.command:command": (
         "Find charged patches of a surface in every frame, and how often each residue is in them", True),
     "vmdpotential.plugins.pores.command:command": (

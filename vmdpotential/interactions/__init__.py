@@ -3,7 +3,7 @@
 Checks are values at some distances that were computed from the definition without this code.
 
 An interaction is the potential of a unit charge (1/A), for maps and pairs, or the energy of two atoms that depends
-on parameters of the pair (kcal/mol), for pairs alone (:mod:`vmdpotential.interactions.pairs`).
+on parameters of the pair (kcal/mol), for pairs alone (kind ``pair``).
 """
 
 from __future__ import annotations

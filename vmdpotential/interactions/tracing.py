@@ -6,7 +6,7 @@ arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func
 :func:`less`, :func:`select`, :func:`sqrt`, :func:`exp`, :func:`erfc`, :func:`interpolate`), no ``if``.
 
 Parameters of the two atoms are also leaves, ``i.name`` and ``j.name``, and values that a table has for their types are
-``pair.name`` (:mod:`vmdpotential.interactions.pairs`).
+``pair.name``.
 
 Called with numpy arrays, it computes the reference in float64. Called with :class:`Expression` leaves, it
 records a :class:`~vmdpotential.interactions.program.TracedProgram`, which every engine evaluates in its own way.

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vmdpotential.ions.placement import Placement
+from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_water
-from vmdpotential.pairs.rdf import PairHistogram
 from vmdpotential.parameters import ReportRows
+
+Floats = NDArray[np.float64]
 
 #: Range (A) and number of bins of g(r), which are wide because there are few ions.
 RANGE, BINS = 15.0, 30
@@ -33,7 +36,7 @@ def least_distances(placements: Sequence[Placement]) -> dict[str, dict[str, floa
     return result
 
 
-def radial_distributions(placements: Sequence[Placement], engine: str = "auto") -> dict[str, Any]:
+def radial_distributions(placements: Sequence[Placement]) -> dict[str, Any]:
     """Return g(r) for each pair of kinds of ions, and for each kind and the solute's atoms, over all placements.
 
     Existing ions are included; ions of several atoms count at their centres. The result is empty without a periodic
@@ -42,8 +45,9 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
     Returns
     -------
     dict
-        ``r``, centres of the bins, A; ``g`` and ``count``, lists by the names of pairs, such as ``SOD-CLA`` (see
-        :class:`~vmdpotential.pairs.rdf.Distribution`); ``placements``, the number of placements.
+        ``r``, centres of the bins, A; ``g`` and ``count``, the mean number of the second kind within the upper edge of
+        each bin from one of the first, lists by the names of pairs, such as ``SOD-CLA``; ``placements``, the number of
+        placements.
     """
     first = placements[0].original
     if first.cell is None or not placements[0].ions:
@@ -55,17 +59,34 @@ def radial_distributions(placements: Sequence[Placement], engine: str = "auto") 
                       *(ion.name for ion in placements[0].ions)])
     kinds = [name for name in dict.fromkeys(names.tolist()) if name != SOLUTE]
     pairs = [*itertools.combinations_with_replacement(kinds, 2), *((name, SOLUTE) for name in kinds)]
-    histograms = {f"{a}-{b}": PairHistogram(names == a, names == b, RANGE, BINS, engine=engine) for a, b in pairs
-                  if (names == a).sum() * (names == b).sum() > (a == b)}
+    sets = {f"{a}-{b}": (names == a, names == b) for a, b in pairs
+            if (names == a).sum() * (names == b).sum() > (a == b)}
     positions = [np.concatenate([fixed, [ion.position for ion in placement.ions]]) for placement in placements]
-    curves = {name: histogram.distribution(
-        np.sum([histogram.count(places, first.cell) for places in positions], axis=0),
-        [first.cell.volume] * len(placements)) for name, histogram in histograms.items()}
+    edges = np.linspace(0, RANGE, BINS + 1)
+    counts = {name: np.mean([_distance_counts(each[a], each[b], first.cell, edges) for each in positions], axis=0)
+              for name, (a, b) in sets.items()}
+    densities = {name: (int(a.sum()) * int(b.sum()) - int((a & b).sum())) / first.cell.volume
+                 for name, (a, b) in sets.items()}
+    shells = 4 / 3 * np.pi * np.diff(edges**3)
     return {
-        "r": next(iter(curves.values())).r.tolist() if curves else [], "placements": len(placements),
-        "g": {name: curve.g.tolist() for name, curve in curves.items()},
-        "count": {name: curve.count.tolist() for name, curve in curves.items()},
+        "r": ((edges[1:] + edges[:-1]) / 2).tolist() if counts else [], "placements": len(placements),
+        "g": {name: (each / (densities[name] * shells)).tolist() for name, each in counts.items()},
+        "count": {name: (np.cumsum(each) / int(sets[name][0].sum())).tolist() for name, each in counts.items()},
     }
+
+
+def _distance_counts(a: Floats, b: Floats, cell: Cell, edges: Floats) -> Floats:
+    """Return the number of pairs of different atoms, one at positions a (N, 3) and one at b (M, 3), by their distance.
+
+    All images are counted, and of one set with itself each pair in both orders.
+    """
+    from scipy.spatial import cKDTree
+
+    images, owners = cell.images_in_box(b, a.min(0) - edges[-1], a.max(0) + edges[-1])
+    within: Floats = cKDTree(a).count_neighbors(cKDTree(images), edges).astype(float)
+    if a.shape == b.shape and (a == b).all():
+        within -= np.searchsorted(np.sort(np.linalg.norm(images - a[owners], axis=1)), edges, "right")
+    return np.diff(within)
 
 
 def distance_summary(least: dict[str, dict[str, float | None]], distributions: dict[str, Any]) -> list[str]:

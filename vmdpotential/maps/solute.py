@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import Message
+from vmdpotential.errors import Message, count_of
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.medium import Medium
-from vmdpotential.molecule.selection import Selection, is_salt, is_solvated, is_water, select
+from vmdpotential.molecule.selection import Mask, Selection, is_salt, is_solvated, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
 
@@ -36,6 +36,16 @@ def chosen_atoms(structure: Structure, selection: Selection, medium: Medium) -> 
         return chosen
     kept = chosen & ~is_salt(structure)
     return kept if kept.any() else chosen
+
+
+def without_water(structure: Structure, atoms: Mask) -> Mask:
+    """Return the selected atoms without waters, which the continuum replaces; this is reported."""
+    water = atoms & is_water(structure)
+    if not water.any() or water.sum() == atoms.sum():
+        return atoms
+    log.warning("%s: %s of the selected atoms are left out, because the continuum replaces them", structure.where,
+                count_of(len(np.unique(structure.residue_of[water])), "water"))
+    return atoms & ~water
 
 
 def ions_of_solution(structure: Structure, selection: Selection, chosen: NDArray[np.bool_]) -> str:

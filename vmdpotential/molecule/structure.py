@@ -453,3 +453,10 @@ class Structure:
     def with_charges(self, charges: ArrayLike) -> Structure:
         """Return the same atoms with other charges, (N,) e."""
         return replace(self, charges=np.asarray(charges, np.float64))
+
+
+def atom_label(structure: Structure, atom: int, whole_residue: bool) -> str:
+    """Return the name of a residue or an atom in tables, e.g. ``A/LEU10`` or ``A/LEU10/CA``."""
+    where = str(structure.chain_ids[atom] or structure.segment_ids[atom])
+    residue = f"{structure.residue_names[atom]}{structure.residue_ids[atom]}{structure.insertion_codes[atom]}"
+    return "/".join(filter(None, (where, residue, "" if whole_residue else str(structure.atom_names[atom]))))

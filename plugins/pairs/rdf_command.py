@@ -9,20 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import BetweenOption, selection_pairs
 from vmdpotential.commands.options import CHARGE_FIELDS, PREPARE_FIELDS, Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear_blocks
-from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.pairs import PairCounts, over_frames
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.rdf import Distribution, PairHistogram, same_residue
 from vmdpotential.parameters import Command, Option, WithoutFields
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+
+from . import figures
+from .between import BetweenOption, selection_pairs
+from .over_frames import PairCounts, over_frames
+from .rdf import Distribution, PairHistogram, same_residue
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from vmdpotential import energy, nonbonded, prepare, progress, read_structure, s
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution import blocks
 from vmdpotential.molecule.charges import charges_and_report
-from vmdpotential.pairs.generalized_born import KAPPA_FACTOR
-from vmdpotential.preparation.mutate import mutate_residue
+from vmdpotential.plugins.pairs.generalized_born import KAPPA_FACTOR
+from vmdpotential.plugins.pairs.mutate import mutate_residue
 from vmdpotential.units import coulomb_constant, debye_length
 
 DOMAINS = ("resid 122-159", "resid 30-59")

@@ -23,7 +23,6 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import SOFT_CORE
-from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.charges import assign_charges
@@ -31,10 +30,6 @@ from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.all_pairs import sum_coulomb
-from vmdpotential.pairs.in_range import Atoms, PairsInRange
-from vmdpotential.pairs.options import EnergyOptions
-from vmdpotential.pairs.potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, pair_potential
 from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.results import TableColumns, Tabular
 from vmdpotential.sums import Method, Plan, Request
@@ -45,6 +40,12 @@ from vmdpotential.sums.potential_sum import Prepared
 from vmdpotential.sums.reference import exact_values
 from vmdpotential.sums.refinement import Attempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant
+
+from .all_pairs import sum_coulomb
+from .in_range import Atoms, PairsInRange
+from .options import EnergyOptions
+from .pair_terms import PairPotential
+from .potentials import ELECTROSTATICS, lennard_jones_energy, lennard_jones_rule, pair_potential
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -119,7 +120,7 @@ def interaction_energy(structure: StructureLike, nonbonded: Nonbonded, a: Select
     >>> import MDAnalysis
     >>> structure = vp.Structure.from_mdanalysis(MDAnalysis.Universe(PRM_NCBOX, TRJ_NCBOX))
     >>> terms = vp.nonbonded(structure, [PRM_NCBOX])
-    >>> from vmdpotential.pairs.energy import interaction_energy
+    >>> from .energy import interaction_energy
     >>> interaction_energy(structure, terms, "protein", "water").total.shape
     (6,)
     """

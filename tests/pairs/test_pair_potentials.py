@@ -9,9 +9,13 @@ from helpers import refused
 from scipy import special
 
 from vmdpotential import registry
-from vmdpotential.interactions import Interaction, coulomb, lennard_jones
+from vmdpotential.interactions import Interaction, coulomb
 from vmdpotential.interactions.csource import CSource
-from vmdpotential.interactions.pairs import (
+from vmdpotential.interactions.program import evaluate_all, run_program
+from vmdpotential.plugins.historical import buckingham
+from vmdpotential.plugins.historical.polynomial import ewald_polynomial
+from vmdpotential.plugins.pairs import lennard_jones
+from vmdpotential.plugins.pairs.pair_terms import (
     CHARGES_RULE,
     GEOMETRIC_RULE,
     LORENTZ_BERTHELOT,
@@ -20,9 +24,6 @@ from vmdpotential.interactions.pairs import (
     PairPotential,
     PairTerm,
 )
-from vmdpotential.interactions.program import evaluate_all, run_program
-from vmdpotential.plugins.historical import buckingham
-from vmdpotential.plugins.historical.polynomial import ewald_polynomial
 
 R = np.linspace(0.9, 9.9, 40)
 PAGES = {name: registry.get("interaction", name).bind() for name in registry.available("interaction")}

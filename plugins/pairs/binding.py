@@ -40,14 +40,15 @@ from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, is_solvated, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
-from vmdpotential.pairs.all_pairs import coulomb_between
-from vmdpotential.pairs.generalized_born import MODELS, GeneralizedBorn
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
 from vmdpotential.results import TableColumns, Tabular
 from vmdpotential.sums import ChargeStatistics, Request
 from vmdpotential.surfaces.areas import lost_areas
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
+
+from .all_pairs import coulomb_between
+from .generalized_born import MODELS, GeneralizedBorn
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

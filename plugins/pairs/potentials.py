@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.interactions import Bound, coulomb, distance_dependent, lennard_jones, reaction_field
-from vmdpotential.interactions.pairs import (
+from vmdpotential.interactions import Bound, coulomb, distance_dependent, reaction_field
+from vmdpotential.molecule.nonbonded import Nonbonded
+
+from . import lennard_jones
+from .pair_terms import (
     CHARGES_RULE,
     GEOMETRIC_RULE,
     LORENTZ_BERTHELOT,
@@ -18,7 +21,6 @@ from vmdpotential.interactions.pairs import (
     PairPotential,
     PairTerm,
 )
-from vmdpotential.molecule.nonbonded import Nonbonded
 
 Floats = NDArray[np.float64]
 

@@ -9,25 +9,26 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.between import (
-    BetweenOption,
-    PairOptions,
-    PairResult,
-    atom_label,
-    error_line,
-    selection_pairs,
-    warn_of_mixture,
-)
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.io.files import output as files
-from vmdpotential.pairs.energy import InteractionEnergyPlan
+from vmdpotential.molecule.structure import atom_label
 from vmdpotential.parameters import Command, Option, ReportRows
 from vmdpotential.results import TableColumns, complete_frames, put_table
+
+from .between import (
+    BetweenOption,
+    PairOptions,
+    PairResult,
+    error_line,
+    selection_pairs,
+    warn_of_mixture,
+)
+from .energy import InteractionEnergyPlan
+from .over_frames import PairEnergies, last_cell, over_frames
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from vmdpotential.pairs.rdf import Distribution
+    from .rdf import Distribution
 
 Floats = NDArray[np.float64]
 

@@ -12,38 +12,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.commands.between import (
-    BetweenOption,
-    PairOptions,
-    PairResult,
-    atom_label,
-    error_line,
-    has_terms,
-    selection_pairs,
-    warn_of_mixture,
-)
-from vmdpotential.commands.continuum import BoundEnergies, MutantEnergies
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
-from vmdpotential.figures import pairs as figures
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.pairs import PairEnergies, last_cell, over_frames
 from vmdpotential.frames.statistics import FrameMean, Uncertainty, error_text, without_nan
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.selection import Mask
-from vmdpotential.molecule.structure import Structure
+from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.molecule.whole import WholeComplex
-from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
 from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers_or_auto, warn_unused
-from vmdpotential.preparation.mutate import Mutant, mutate_residue
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 
+from . import figures
+from .between import (
+    BetweenOption,
+    PairOptions,
+    PairResult,
+    error_line,
+    has_terms,
+    selection_pairs,
+    warn_of_mixture,
+)
+from .bound_energies import BoundEnergies, MutantEnergies
+from .energy import InteractionEnergyPlan, by_residue
+from .mutate import Mutant, mutate_residue
+from .over_frames import PairEnergies, last_cell, over_frames
+
 if TYPE_CHECKING:
-    from vmdpotential.maps.binding import BindingPlan
+    from .binding import BindingPlan
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ class SolventOptions:
 
     def plan(self, structure: Structure, a: Mask, b: Mask, engine: str, frames: bool) -> BindingPlan:
         """Return the plan of the energies of binding of two selections."""
-        from vmdpotential.maps.binding import BindingOptions, SurfaceEnergy, plan_binding
+        from .binding import BindingOptions, SurfaceEnergy, plan_binding
 
         how = BindingOptions(model=self.gb_model if self.solvent == "gb" else "pb", spacing=self.spacing,
                              radii=self.radii, parameters=self.solution,

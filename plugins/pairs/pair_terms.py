@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Bound, Interaction, lennard_jones
+from vmdpotential.interactions import Bound, Interaction
 from vmdpotential.interactions.derivative import differentiate_trace
 from vmdpotential.interactions.program import TracedProgram, evaluate_all, run_program
 from vmdpotential.interactions.tracing import Expression, RecordingBackEnd, Scalar, linear_program
+
+from . import lennard_jones
 
 
 @dataclass(frozen=True, eq=False)

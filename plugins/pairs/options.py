@@ -15,7 +15,7 @@ TOLERANCE = 1e-6
 
 def _forms() -> Sequence[str]:
     """Return the names of the forms of the Coulomb energy."""
-    from vmdpotential.pairs.potentials import ELECTROSTATICS
+    from .potentials import ELECTROSTATICS
 
     return tuple(ELECTROSTATICS)
 

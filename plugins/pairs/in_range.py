@@ -20,12 +20,13 @@ from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
-from vmdpotential.interactions.pairs import PairPotential
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs import clusters
-from vmdpotential.pairs.clusters import AtomClusters, CellBox, ClusterShape, Images
-from vmdpotential.pairs.programs import CPU_LENGTH, PairProgram
+
+from . import clusters
+from .clusters import AtomClusters, CellBox, ClusterShape, Images
+from .pair_terms import PairPotential
+from .programs import CPU_LENGTH, PairProgram
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -10,23 +10,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-
-from vmdpotential.errors import Message, UsageError, count_of
+from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.maps.options import Boundary
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.molecule.selection import Mask, is_water, select
+from vmdpotential.molecule.selection import Mask, select
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.options import EnergyOptions
 from vmdpotential.parameters import Option, ReportRows, warn_unused
 from vmdpotential.results import Result
 
+from .options import EnergyOptions
+
 if TYPE_CHECKING:
-    from vmdpotential.pairs.energy import InteractionEnergyPlan
+    from .energy import InteractionEnergyPlan
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class PairOptions(EnergyOptions, ParameterOptions):
     def between(self, structure: Structure, terms: Nonbonded, a: Mask, b: Mask,
                 forces: bool = False) -> InteractionEnergyPlan:
         """Return the sum over the pairs of two selections."""
-        from vmdpotential.pairs.energy import InteractionEnergyPlan
+        from .energy import InteractionEnergyPlan
 
         if self.electrostatics != "pme":
             warn_unused(("tolerance",), "only {electrostatics pme} has an error to limit")
@@ -74,16 +73,6 @@ class PairOptions(EnergyOptions, ParameterOptions):
 def has_terms(structure: Structure) -> bool:
     """Return whether a structure has Lennard-Jones parameters of its own, from its topology."""
     return structure.topology is not None and structure.topology.nonbonded is not None
-
-
-def without_water(structure: Structure, atoms: Mask) -> Mask:
-    """Return the selected atoms without waters, which the continuum replaces; this is reported."""
-    water = atoms & is_water(structure)
-    if not water.any() or water.sum() == atoms.sum():
-        return atoms
-    log.warning("%s: %s of the selected atoms are left out, because the continuum replaces them", structure.where,
-                count_of(len(np.unique(structure.residue_of[water])), "water"))
-    return atoms & ~water
 
 
 def selection_pairs(structure: Structure, between: Sequence[str]) -> list[tuple[str, str, Mask, Mask]]:
@@ -164,10 +153,3 @@ def error_line(pair: InteractionEnergyPlan, error: float | None, what: str) -> s
     if error is None:
         return f"{what}: no error of the summation beyond rounding"
     return f"relative rms error of the {what}: {error:.1e}, measured in the first frame (tolerance {pair.tolerance:g})"
-
-
-def atom_label(structure: Structure, atom: int, whole_residue: bool) -> str:
-    """Return the name of a residue or an atom in tables, e.g. ``A/LEU10`` or ``A/LEU10/CA``."""
-    where = str(structure.chain_ids[atom] or structure.segment_ids[atom])
-    residue = f"{structure.residue_names[atom]}{structure.residue_ids[atom]}{structure.insertion_codes[atom]}"
-    return "/".join(filter(None, (where, residue, "" if whole_residue else str(structure.atom_names[atom]))))

@@ -12,7 +12,7 @@ from structure_files import MDA, TOOLS
 
 from vmdpotential import binding_energy, energy, read_structure
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.pairs.generalized_born import KAPPA_FACTOR
+from vmdpotential.plugins.pairs.generalized_born import KAPPA_FACTOR
 from vmdpotential.units import coulomb_constant, debye_length
 
 HOST = TOOLS / "cb7-viologen" / "leap"

@@ -18,7 +18,8 @@ from vmdpotential.interactions.compiled import (
     uniform_values,
 )
 from vmdpotential.interactions.csource import CSource
-from vmdpotential.interactions.pairs import PairPotential, ScaledPairs
+
+from .pair_terms import PairPotential, ScaledPairs
 
 Floats = NDArray[np.float64]
 

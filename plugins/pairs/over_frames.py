@@ -24,12 +24,13 @@ from vmdpotential.frames.statistics import FrameMean
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.frames.task import FrameTask, MergedSums, merge_blocks, run_task
 from vmdpotential.io.trajectories.frames import Frame
-from vmdpotential.maps.binding import BindingPlan
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.pairs.energy import InteractionEnergyPlan, by_residue
-from vmdpotential.pairs.rdf import PairHistogram
-from vmdpotential.preparation.mutate import Mutant
+
+from .binding import BindingPlan
+from .energy import InteractionEnergyPlan, by_residue
+from .mutate import Mutant
+from .rdf import PairHistogram
 
 #: Terms of a binding energy in a solvent, kcal/mol.
 BOUND_TERMS = ("lennard_jones", "coulomb", "screening", "desolvation_1", "desolvation_2", "surface")

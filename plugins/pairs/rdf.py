@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, Message, TaskError, UsageError, count_of
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.pairs.distances import count_distances
+
+from .distances import count_distances
 
 log = logging.getLogger(__name__)
 

@@ -31,8 +31,9 @@ from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.radii import ON_NITROGEN, bonded_pairs
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import table_bytes
-from vmdpotential.pairs.all_pairs import sum_all_pairs, sum_pairs_between
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, coulomb_constant, debye_length
+
+from .all_pairs import sum_all_pairs, sum_pairs_between
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,1 +1,0 @@
-"""Pair interactions: energies and forces between atoms, and distributions of distances."""
