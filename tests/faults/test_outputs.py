@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -165,7 +166,7 @@ def test_links_to_nowhere(tmp_path):
     (tmp_path / "lost.dx").symlink_to("none/later.dx")
     with pytest.raises(UsageError, match="exists"):
         output.check([tmp_path / "link.dx"])
-    with pytest.raises(OutputError, match=r"link to .*, whose folder does not exist"):
+    with pytest.raises(OutputError, match="link to "):
         output.check([tmp_path / "lost.dx"], force=True)
     write([tmp_path / "link.dx"])
     assert (tmp_path / "later.dx").read_text() == "new"
@@ -191,7 +192,7 @@ def test_an_input_is_never_an_output(name, tmp_path):
     (tmp_path / "soft.dx").symlink_to("in.dx")
     os.link(tmp_path / "in.dx", tmp_path / "hard.dx")
     command, target = Command.of(sample), tmp_path / name.format(tmp_path.name)
-    with pytest.raises(UsageError, match="is read by the same command"):
+    with pytest.raises(UsageError, match=re.escape(str(target))):
         command(source=str(tmp_path / "in.dx"), more=[tmp_path / "none.dx", tmp_path / "more.dx"], target=target)
     command(source=tmp_path / "in.dx", target=tmp_path / "out.dx")
     output.check([target], force=True)  # another run may

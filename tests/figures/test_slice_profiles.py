@@ -109,6 +109,6 @@ TURNED = Cell(np.diag([18.0, 21.0, 24.0]) @ np.linalg.qr(np.random.default_rng(5
     (TURNED, "z", "use a map of the rotated structure"),
 ])
 def test_profile_across_planes_without_a_period(cell, axis, hint):
-    with pytest.raises(UsageError, match=f"profile={axis}: planes across {axis} are not periodic .*; {hint}") as caught:
+    with pytest.raises(UsageError, match=f"profile={axis}: .*; {hint}") as caught:
         command(maps=[over(cell, wave, 2.0)], profile=axis)
     assert "\n" not in str(caught.value)

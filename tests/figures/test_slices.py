@@ -99,9 +99,9 @@ def test_in_plane_axes_are_right_handed_and_z_is_up():
 
 def test_planes_outside_the_map_are_named():
     grid = make()
-    with pytest.raises(UsageError, match=r"plane=z=90: misses the map, which covers z from 7\.5 to 27\.5 A"):
+    with refused("plane", "z=90"):
         values_on(grid, Plane.parse("z=90"))
-    with pytest.raises(UsageError, match=r"normal \(1, 1, 0\) through 99 99 0 A misses"):
+    with pytest.raises(UsageError, match=r"\(1, 1, 0\) through 99 99 0 A"):
         values_on(grid, Plane.through((99, 99, 0), (1, 1, 0)))
     values_on(grid, Plane.parse("z=27.5"))  # the last layer is in
 

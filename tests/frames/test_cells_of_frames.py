@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import charges_at, relative_rms, water
+from helpers import charges_at, refused, relative_rms, water
 
 from vmdpotential.commands.average import command as average
 from vmdpotential.errors import InputError, UsageError
@@ -41,7 +41,7 @@ TASKS = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_frame_without_a_cell_among_others_is_refused(task):
-    with pytest.raises(InputError, match="the viewer: frame 2 has no periodic cell"):
+    with pytest.raises(InputError, match="the viewer: frame 2 "):
         TASKS[task](frames(CUBE, LARGER, None))
     TASKS[task](frames(CUBE, LARGER, None), CUBE)  # as the user says
     TASKS[task](frames(None, None))  # a format without cells: the structure's
@@ -68,7 +68,7 @@ def test_rdf_without_a_cell_says_what_it_takes():
 
 def test_errors_name_the_map_and_the_parameter():
     grid = Grid(Lattice(np.zeros(3), np.ones(3), (4, 4, 4)), np.zeros((4, 4, 4), np.float32), unit="V")
-    with pytest.raises(InputError, match=r"^mean\.dx: the map has no periodic cell"):
+    with pytest.raises(InputError, match=r"^mean\.dx: "):
         profile_of_map(grid, name="mean.dx")
     with pytest.raises(UsageError) as caught:
         FrameAlignment.of(STRUCTURE, np.ones(12, bool), boundary="periodic", rotate=True)
@@ -98,7 +98,7 @@ def test_an_average_follows_lengths_and_names_the_frame_of_another_shape():
         lattice = replace(planned, origin=planned.origin * by, spacing=planned.spacing * by)
         maps.append(potential_map(replace(BOX, positions=positions, cell=cell), lattice=lattice, **OPTIONS).values)
     assert relative_rms(made.values, np.mean(maps, axis=0)) < 2e-3
-    with pytest.raises(InputError, match=r"frames: the cell of frame 1 \(9.4 x .*\) differs .*other frames"):
+    with pytest.raises(InputError, match=r"frames: .* frame 1 \(9.4 x .*\) "):
         average(structure=BOX, trajectory=box_frames(SHEARED), fit="none", **OPTIONS)
 
 
@@ -110,7 +110,7 @@ def test_a_profile_meets_at_fractions_of_its_axis():
     assert relative_rms(result.values, np.mean([item.values for item in one_by_one], axis=0)) < 1e-3
     assert result.period == pytest.approx(np.mean([cell.vectors[2, 2] for cell in SHEARED]))
     level = Cell.from_parameters(9.3, 9.6, 10.2)
-    with pytest.raises(UsageError, match=r"axis=x: in frame 1 the cell .* has no period .*use axis=z"):
+    with refused("axis", "x"):
         profile(BOX, box_frames([level, SHEARED[1]]), axis=0)
 
 

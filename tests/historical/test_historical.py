@@ -25,7 +25,7 @@ def test_what_does_not_fit_together_is_refused(monkeypatch):
     coulomb = registry.get("interaction", "coulomb").bind()
     largebin, overlap, simple = (registry.get("method", name) for name in ("largebin", "overlap", "simple"))
     for method, bound in ((largebin, shifted(5.0)), (simple, coulomb)):
-        with pytest.raises(UsageError, match=f"{method.name}: only runs on a GPU; use engine=cuda"):
+        with pytest.raises(UsageError, match=f"{method.name}: .* engine=cuda"):
             method.plan(request(method, bound), cpu)
         with refused("method"):
             method.plan(request(method, bound, precision="double"), cuda)

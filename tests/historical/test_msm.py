@@ -91,7 +91,7 @@ def test_along_periodic_axes_charges_may_be_anywhere():
     values = sums.by_levels(ENGINE, lattice, positions, charges, plan)
     moved = positions + np.random.default_rng(1).integers(-2, 3, (len(positions), 3)) * [12.0, 12.0, 0.0]
     np.testing.assert_allclose(sums.by_levels(ENGINE, lattice, moved, charges, plan), values, atol=2e-5)
-    with pytest.raises(InputError, match="outside of the box"):
+    with pytest.raises(InputError):
         sums.by_levels(ENGINE, lattice, positions + np.array([0.0, 0.0, 3.0]), charges, plan)
 
 

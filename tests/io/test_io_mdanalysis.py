@@ -36,7 +36,7 @@ def test_a_tpr_that_counts_more_than_it_holds(tmp_path):
     assert content[2894:2902] == bytes(8)  # how many grids, and points along a side
     content[2894:2898] = (100_000).to_bytes(4, "big")
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"a.tpr: MDAnalysis cannot read it \(states larger counts than"):
+    with pytest.raises(InputError, match=r"a\.tpr: "):
         io.read_topology(path)
 
 
@@ -132,7 +132,7 @@ def test_itp_has_charges_but_no_coordinates() -> None:
     structure = mdanalysis.read_topology(path)
     assert_allclose(structure.charges, universe(path).atoms.charges)
     assert not structure.positions.any()
-    with pytest.raises(InputError, match="has no coordinates that MDAnalysis can read; name a file that has them"):
+    with pytest.raises(InputError, match="coordinates"):
         mdanalysis.read_structure(path)
 
 
@@ -174,9 +174,9 @@ def test_frames_agree_with_mdanalysis(tmp_path: Path, name: str) -> None:
         count = len(reader)
         reader.close()
     assert os.listdir(tmp_path) == [path.name]  # no .npz, no .lock
-    with pytest.raises(InputError, match=rf"has {count} frames, so there is no frame {count}"):
+    with pytest.raises(InputError, match=rf"{count} frames, .* frame {count}"):
         mdanalysis.read_frame(path, reader.n_atoms, count)
-    with pytest.raises(InputError, match="atoms and the structure 7; give files of one system"):
+    with pytest.raises(InputError, match="structure 7"):
         mdanalysis.read_frame(path, 7)
 
 

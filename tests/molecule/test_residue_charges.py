@@ -80,7 +80,7 @@ def test_a_ligand_of_any_format_beside_templates_is_as_tleap_made_it(
         assert str(report) == (f"charges from amber14 templates (162 residues, 21 kinds), {name} from {path.name} "
                                "(1 residue, net charge +0.0002 e); net charge +8 e")
         assert report.data["charges_given"] == [f"{name} from {path.name} (1 residue, net charge +0.0002 e)"]
-    with pytest.raises(ChargeError, match=r"give a file of its charges \(MOL2, ITP, XML, CSV\) as charges"):
+    with pytest.raises(ChargeError, match="as charges"):
         charges_and_report(lysozyme, "amber14")
 
 

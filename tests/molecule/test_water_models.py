@@ -112,7 +112,7 @@ def test_water_model_as_asked() -> None:
     result, report = charges_and_report(water_of("HOH", "O H1 H2"), water="spce")
     assert result.known_charges.tolist() == [-0.8476, 0.4238, 0.4238]
     assert report.waters == {"SPC/E": "as asked"}
-    with pytest.raises(ChargeError, match="HOH waters have 3 sites, and OPC has 4"):
+    with pytest.raises(ChargeError, match=r"HOH .* 3 .* OPC .* 4"):
         assign_charges(water_of("HOH", "O H1 H2"), water="opc")
     with refused("water"):
         assign_charges(water_of("HOH", "O H1 H2"), water="tip6p")

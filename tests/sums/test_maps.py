@@ -60,7 +60,7 @@ def test_what_is_wanted_is_checked_at_its_limits():
     for tolerance in (1e-6, 0.1):
         assert check_tolerance(tolerance) == tolerance
     for tolerance in (0.99e-6, 0.101, np.nan):
-        with pytest.raises(UsageError, match="give 1e-06 to 0"):
+        with refused("tolerance"):
             check_tolerance(tolerance)
     # an interaction with a cutoff of its own has the one that is asked for
     bound = [bind_interaction(SumOptions(method="cutoff", cutoff=cutoff), None) for cutoff in (None, 7.5)]
@@ -69,7 +69,7 @@ def test_what_is_wanted_is_checked_at_its_limits():
     cell = Cell.from_parameters(5, 5, 5)
     places = np.random.default_rng(0).random((126, 3)) * 5
     assert choose_cell(charges_at(places[:124], np.zeros(124), cell), "pme", "periodic") == cell
-    with pytest.raises(InputError, match="126 atoms do not fit"):
+    with pytest.raises(InputError, match="126 atoms"):
         choose_cell(charges_at(places, np.zeros(126), cell), "pme", "periodic")
 
 
@@ -138,7 +138,7 @@ def test_a_crystals_asymmetric_unit_is_no_periodic_system(caplog):
     assert "asymmetric unit of a crystal (P 21 21 21); the boundary is open" in caplog.text
     assert grid.provenance.boundary == "open"
     np.testing.assert_array_equal(grid.values, potential_map(DIPOLE, spacing=2, padding=4, medium="explicit").values)
-    with pytest.raises(InputError, match=r"structure: is the asymmetric unit of a crystal .* use boundary=open"):
+    with pytest.raises(InputError, match=r"boundary=open"):
         potential_map(crystal, spacing=2, boundary="periodic")
     for name in ("P 1", "P1", " ", "no group"):
         whole = charges_at(DIPOLE.positions, DIPOLE.charges, Cell.from_parameters(20, 20, 20, space_group=name))
@@ -179,7 +179,7 @@ def test_command_writes_a_map_with_its_provenance(tmp_path):
     assert grid.provenance.inputs == ("two charges.pqr",)
     assert grid.temperature == 300
     assert grid.provenance.method == "direct"
-    with pytest.raises(UsageError, match="exists; use force"):
+    with pytest.raises(UsageError, match=re.escape(str(output))):
         registry.get("command", "map")(structure=path, output=output)
 
 

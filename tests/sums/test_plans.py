@@ -128,10 +128,10 @@ def test_an_engine_without_transforms_has_no_pme():
         def __getattr__(self, name):
             return getattr(get_engine("cpu"), name)
 
-    with pytest.raises(BackendError, match="the method pme: needs Fourier transforms"):
+    with pytest.raises(BackendError, match="pme"):
         registry.get("method", "pme").plan(request_of(COULOMB, error=1e-3), Bare())
     bound = registry.get("interaction", "shifted_coulomb").bind(cutoff=6.0)
-    with pytest.raises(BackendError, match="or use algorithm=pair or engine=cpu"):
+    with pytest.raises(BackendError, match="algorithm=pair"):
         registry.get("method", "cutoff").algorithms["mesh"].plan(request_of(bound, error=1e-3), Bare())
     expected, request = maps.SumOptions(), request_of(COULOMB, CELL)
     positions, charges = (array[:24] for array in water_box(12.0))
@@ -164,7 +164,7 @@ def test_a_smaller_error_costs_more():
     assert seconds[-1] > 1.5 * seconds[0]
     assert costs.cheapest_mesh(SIZE, COSTS["cpu"], 1e-12) is None
     request, _ = request_for(15.0)
-    with pytest.raises(TaskError, match=r"no mesh keeps the tolerance 0\.0001; use .*, or method=direct"):
+    with pytest.raises(TaskError, match=r"0\.0001.* method=direct"):
         pme.METHOD.plan(request.with_error(1e-15), CPU)
 
 
@@ -193,7 +193,7 @@ def request_for(edge, spacing=1.0, tolerance=1e-4):
 def test_a_mesh_that_does_not_fit_is_refused(monkeypatch):
     request, _ = request_for(15.0, 3.0, 1e-5)
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "400k")
-    with pytest.raises(MemoryPlanError, match=r"a mesh of \d+ x \d+ x \d+ points needs .*larger tolerance or spacing"):
+    with pytest.raises(MemoryPlanError, match=r"\d+ x \d+ x \d+"):
         pme.METHOD.plan(request, CPU)
 
 

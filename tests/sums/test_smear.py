@@ -84,7 +84,7 @@ def test_direct_sums_gaussians_exactly(engine):
 def test_the_mean_is_that_of_maps(engine, name, smear, field):
     plan, _ = plan_of(engine, LATTICE, POSITIONS, CHARGES, CELLS[name], smear, field, 1e-3)
     mean = pickle.loads(pickle.dumps(plan)).new_mean()
-    with pytest.raises(InputError, match="there are no frames"):
+    with pytest.raises(InputError):
         mean.result()
     total = 0.0
     for count in range(1, 4):
@@ -132,7 +132,7 @@ def test_cells_that_a_plan_cannot_go_to_are_refused():
         plan_of(engine, LATTICE, POSITIONS, CHARGES, None, 2.0, False, 1e-2)[0].in_cell(cell)
     request = Request(LATTICE, cell, maps.bind_interaction(maps.SumOptions(), cell),
                       ChargeStatistics.of(POSITIONS, CHARGES, cell), error=0.1)
-    with pytest.raises(TaskError, match="levels are made for one cell"):
+    with pytest.raises(TaskError):
         registry.get("method", "msm").plan(request, engine).in_cell(cell)
     with pytest.raises(TaskError):
         registry.get("method", "ewald").plan(request, engine).in_cell(cell)
@@ -156,7 +156,7 @@ def test_a_charged_gaussian_sheet():
 def test_gaussians_too_narrow_for_a_mesh_are_refused_with_a_hint(monkeypatch):
     structure = charges_at(POSITIONS, CHARGES, Cell.from_parameters(40, 40, 40))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "40M")
-    with pytest.raises(MemoryPlanError, match="use a larger smear"):
+    with pytest.raises(MemoryPlanError, match="smear"):
         maps.potential_map(structure, smear=0.2, spacing=4, engine="cpu", tolerance=1e-3, method="pme")
     # where each atom may be summed, that is done
     grid = maps.potential_map(structure, smear=0.2, spacing=4, engine="cpu", boundary="open")
