@@ -27,7 +27,7 @@ GROUP = "vmdpotential.plugins"
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("prepare", "surface", "compare", "average", "profile", "field")
+_TASKS = ("prepare", "surface", "compare", "average")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.average import Mean
 from vmdpotential.commands.compare import Comparison
-from vmdpotential.commands.field import Field
 from vmdpotential.commands.prepare import CompletedStructure
-from vmdpotential.commands.profile import AxisProfile
 from vmdpotential.commands.surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
@@ -20,6 +18,8 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.densities.command import DensityMap
+from vmdpotential.plugins.fields.field_command import Field
+from vmdpotential.plugins.fields.profile_command import AxisProfile
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.plugins.pairs.binding import binding_energy as binding_energy

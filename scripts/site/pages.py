@@ -35,9 +35,8 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("figures", "frames", "grid", "ions", "molecule", "plugins.complementarity", "plugins.densities",
-            "plugins.orbitals", "plugins.pairs", "plugins.patches", "plugins.pores", "plugins.probes",
-            "plugins.titration")
+PACKAGES = ("figures", "frames", "grid", "ions", "molecule", *(f"plugins.{name}" for name in (
+    "complementarity", "densities", "fields", "orbitals", "pairs", "patches", "pores", "probes", "titration")))
 MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
            "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",

@@ -5,12 +5,12 @@ from helpers import shell
 
 import vmdpotential as vp
 from vmdpotential.errors import UsageError
-from vmdpotential.frames.field import FieldOptions
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.profile import ProfileOptions
 from vmdpotential.ions.options import IonOptions
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.plugins.densities.over_frames import DensityOptions
+from vmdpotential.plugins.fields.field import FieldOptions
+from vmdpotential.plugins.fields.profile import ProfileOptions
 from vmdpotential.plugins.pairs.options import EnergyOptions
 from vmdpotential.points import PointOptions
 

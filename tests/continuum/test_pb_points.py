@@ -11,13 +11,13 @@ from test_pb import INSIDE, PLACE, RADIUS, START, WATER, C, ball
 from test_pb_energies import peptide
 
 from vmdpotential import potential_at, potential_map
-from vmdpotential.commands.field import command as field_
 from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.errors import InputError, TaskError, UsageError
-from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.maps.medium import Medium
+from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field_command import command as field_
 from vmdpotential.sums import accuracy
 from vmdpotential.units import coulomb_constant, debye_length
 

@@ -11,7 +11,6 @@ from vmdpotential import potential_at, read_structure, solvation_energy
 from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.commands.surface import command as surface_
-from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.frames.live import LiveMap
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import MapOptions, Medium
@@ -19,6 +18,7 @@ from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein, is_water
 from vmdpotential.molecule.whole import WholeComplex
+from vmdpotential.plugins.fields.field import FieldSites, field_at
 
 DATA = Path(__file__).parents[1] / "data"
 #: A, of grids that two images of a molecule are on in different ways.

@@ -9,13 +9,13 @@ from helpers import charges_at, refused, relative_rms, water
 from vmdpotential.commands.average import command as average
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.field import FieldSites, field_at
-from vmdpotential.frames.profile import profile, profile_of_map
 from vmdpotential.frames.whole import FrameAlignment
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.profile import profile, profile_of_map
 from vmdpotential.plugins.pairs.rdf_command import command as rdf
 
 CUBE, LARGER = Cell.from_parameters(20, 20, 20, 90, 90, 90), Cell.from_parameters(21, 21, 21, 90, 90, 90)

@@ -5,9 +5,9 @@ import pytest
 import sums
 from helpers import charges_at, relative_rms
 
-from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.plugins.fields.field import FieldSites, field_at
 from vmdpotential.plugins.pairs.energy import InteractionEnergyPlan
 from vmdpotential.plugins.pairs.options import EnergyOptions
 

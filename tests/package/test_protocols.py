@@ -17,7 +17,7 @@ from vmdpotential.continuum import pb
 from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine
 from vmdpotential.engines.cuda import device
-from vmdpotential.frames import average, field, profile, task
+from vmdpotential.frames import average, task
 from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
@@ -25,6 +25,7 @@ from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
 from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.densities import over_frames
+from vmdpotential.plugins.fields import field, profile
 from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.plugins.pairs import over_frames as pairs_over_frames
 from vmdpotential.plugins.probes import insertions

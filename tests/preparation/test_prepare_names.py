@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from vmdpotential.commands.map import command as map_
-from vmdpotential.commands.structures import contribution_masks
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.io.topologies.residue_charges import read_residue_charges
@@ -15,6 +14,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_salt
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.fields.contributions import contribution_masks
 from vmdpotential.preparation.prepare import prepare_structure
 
 DATA = Path(__file__).parents[1] / "data"

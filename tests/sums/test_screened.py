@@ -10,13 +10,13 @@ from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import TaskError
-from vmdpotential.frames.field import FieldSites, field_at
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import SOFT_CORE, coulomb, screened_coulomb
 from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind_interaction, choose_method, plan_map, potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
+from vmdpotential.plugins.fields.field import FieldSites, field_at
 from vmdpotential.sums import ChargeStatistics, Request, cutoff, direct, pme
 from vmdpotential.sums.accuracy import AWAY_DISTANCE
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum

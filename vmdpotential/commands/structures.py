@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential.errors import ChargeError, IncompleteError, InputError, UsageError, VmdpotentialError, count_of
 from vmdpotential.io.files.cellfile import with_cell
@@ -17,7 +13,6 @@ from vmdpotential.io.files.several import frame_chosen
 from vmdpotential.io.trajectories.atom_order import check_order
 from vmdpotential.io.trajectories.frames import Frames, Trajectory
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.selection import SELECTION_WORDS, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.preparation.charged import complete_structure
 
@@ -77,25 +72,6 @@ def complete_for_display(structure: Structure, prepare: str, ph: float) -> tuple
     except ChargeError:
         pass
     return structure, []
-
-
-def contribution_masks(structure: Structure, selections: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
-    """Return the masks of selections whose contributions are reported, without words for kinds that are not present.
-
-    Raises
-    ------
-    UsageError
-        For another selection without atoms, and if none is left.
-    """
-    result: dict[str, NDArray[np.bool_]] = {}
-    for name in selections:
-        try:
-            result[name] = select(structure, name, "from")
-        except UsageError:
-            if name.strip().lower() not in SELECTION_WORDS or (name == selections[-1] and not result):
-                raise
-            log.warning("%s: has no %s, whose contribution is left out", structure.where, name)
-    return result
 
 
 def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | None, frame: int | None,

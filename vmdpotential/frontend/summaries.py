@@ -18,10 +18,6 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compare two maps: difference, correlation and Hodgkin index", True),
     "vmdpotential.commands.average:command": (
         "Average the potential over the frames of a trajectory", True),
-    "vmdpotential.commands.profile:command": (
-        "Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell", True),
-    "vmdpotential.commands.field:command": (
-        "Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory", True),
     "vmdpotential.commands.batch:command": (
         "Run a command for each file of a folder or a list, or for each row of a table", False),
     "vmdpotential.commands.live:command": (
@@ -44,6 +40,10 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute the electrostatic complementarity of two molecules that touch", True),
     "vmdpotential.plugins.densities.command:command": (
         "Compute the density of atoms over the frames of a trajectory", True),
+    "vmdpotential.plugins.fields.profile_command:command": (
+        "Compute charge density (e/A^3), electric field (V/A) and potential along an axis of a periodic cell", True),
+    "vmdpotential.plugins.fields.field_command:command": (
+        "Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory", True),
     "vmdpotential.plugins.historical.timing:command": (
         "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.orbitals.command:command": (

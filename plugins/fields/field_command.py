@@ -13,18 +13,8 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
-from vmdpotential.commands.structures import contribution_masks
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
-from vmdpotential.figures import profiles as figures
-from vmdpotential.frames.field import (
-    DEFAULT_FIELD_TOLERANCE,
-    FieldOptions,
-    FieldSeries,
-    FieldSites,
-    bonds_between,
-    field_at,
-)
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.statistics import (
     error_text,
@@ -42,6 +32,17 @@ from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import Command, Option, ReportRows, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+
+from . import figures
+from .contributions import contribution_masks
+from .field import (
+    DEFAULT_FIELD_TOLERANCE,
+    FieldOptions,
+    FieldSeries,
+    FieldSites,
+    bonds_between,
+    field_at,
+)
 
 Floats = NDArray[np.float64]
 

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
-from vmdpotential.commands.structures import contribution_masks
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.execution.blocks import clear_blocks
-from vmdpotential.figures import profiles as figures
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.profile import QUANTITIES, Profile, ProfileOptions
-from vmdpotential.frames.profile import profile as of_frames
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+
+from . import figures
+from .contributions import contribution_masks
+from .profile import QUANTITIES, Profile, ProfileOptions
+from .profile import profile as of_frames
 
 Floats = NDArray[np.float64]
 
@@ -210,8 +211,9 @@ class AxisProfile(Result):
 
 def _of_map(path: Path, axis: str, zero: str, unit: str, given: dict[str, Any]) -> tuple[
         Profile, list[str], dict[str, Any]]:
-    from vmdpotential.frames.profile import profile_of_map
     from vmdpotential.io.maps import read_map
+
+    from .profile import profile_of_map
 
     for name, value in given.items():
         if value:

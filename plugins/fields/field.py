@@ -26,7 +26,6 @@ from vmdpotential.execution.blocks import block_size
 from vmdpotential.execution.work import Arrays, FrameCost, WorkNeeds
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.profile import Mask, parts_of
 from vmdpotential.frames.sums import FrameRows, FrameSum
 from vmdpotential.frames.task import FrameTask, merge_blocks, run_task
 from vmdpotential.frames.whole import superposing_rotation
@@ -52,6 +51,8 @@ from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan
 from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
 from vmdpotential.sums.result import Errors, Result
 from vmdpotential.units import coulomb_constant
+
+from .profile import Mask, parts_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -183,7 +184,7 @@ class Fields(FrameTask):
     places : Places
     parts : sequence of (A,) int64
     rows : (names, parts) bool
-        As in :class:`vmdpotential.frames.profile.Profiles`.
+        As in :class:`vmdpotential.plugins.fields.profile.Profiles`.
     left_out : (E, 2) int64
         Indices of sites and of the atoms that are excluded at them.
     interaction : Bound

@@ -18,14 +18,14 @@ from test_profile import layers, write
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.errors import InputError
-from vmdpotential.frames import field as fields
 from vmdpotential.frames.cells import CellFrames
-from vmdpotential.frames.field import FieldSites, bonds_between, field_at
 from vmdpotential.interactions import coulomb
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology
+from vmdpotential.plugins.fields import field as fields
+from vmdpotential.plugins.fields.field import FieldSites, bonds_between, field_at
 from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import request_at
 from vmdpotential.units import coulomb_constant

@@ -12,14 +12,14 @@ import pytest
 from helpers import charges_at, refused, relative_rms, shell, water
 
 import vmdpotential as vp
-from vmdpotential.commands.profile import command as profile_
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frames.profile import middle, profile, profile_of_map, waves
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.selection import select
+from vmdpotential.plugins.fields.profile import middle, profile, profile_of_map, waves
+from vmdpotential.plugins.fields.profile_command import command as profile_
 from vmdpotential.units import coulomb_constant
 
 C = coulomb_constant("V")
