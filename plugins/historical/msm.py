@@ -18,6 +18,7 @@ import numpy as np
 from vmdpotential import memory
 from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import Costs
+from vmdpotential.errors import TaskError
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.sums.costs import Size, mesh_sum_seconds
 from vmdpotential.sums.potential_sum import PotentialSum
@@ -55,32 +56,37 @@ class Msm(Method):
     exact = False
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return the estimated time and memory of the sum, or a refusal."""
+        """Return the estimated time and memory of the sum, or a refusal if no levels keep the tolerance."""
         size = Size.of(request)
         order, spacing, radius, time = cheapest(size, engine.costs, request.relative_error / MARGIN)
+        if not np.isfinite(time):
+            return Refusal(f"no levels keep the tolerance {request.tolerance:g}",
+                           "use a larger {tolerance}, or {method pme}", TaskError)
         nodes = float(np.prod([extent / spacing + order for extent in size.extents]))
         return Estimate(time, _bytes(request, nodes, radius))
 
     def plan(self, request: Request, engine: Engine) -> Plan:
-        """Return the plan; if no levels keep the tolerance, it has the most accurate ones.
+        """Return the plan; for smaller errors than any levels have, which a refinement may request, the most accurate.
 
         Raises
         ------
         MemoryPlanError
             When the levels do not fit into memory.
         """
-        estimate = self.require(request, engine)
-        order, spacing, radius, _ = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
+        if refusal := self.refusal(request):
+            raise refusal.as_error(self.name)
+        order, spacing, radius, time = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
         extents = Size.of(request).extents
         nodes = [extent / spacing + order for extent in extents]
-        memory.require(_bytes(request, float(np.prod(nodes)), radius),
+        needed = _bytes(request, float(np.prod(nodes)), radius)
+        memory.require(needed,
                        f"a map with a level of {' x '.join(f'{n:.0f}' for n in nodes)} nodes",
                        f"use a larger {{tolerance}} or {{spacing}}{slabs_hint(request)}")
         made = levels.make(request.lattice, request.charges.box, request.cell, order=order, spacing=spacing,
                            radius=radius)
         work = PotentialSum.split(request.lattice, made, request.precision, request.field)
         predicted = np.exp(np.interp(np.log(radius / spacing), np.log(RATIOS), np.log(ERRORS[order]))) * spacing**0.5
-        return SumPlan(self.name, engine.name, work, estimate, float(predicted) * request.charges.density,
+        return SumPlan(self.name, engine.name, work, Estimate(time, needed), float(predicted) * request.charges.density,
                     f"{len(made.levels)} levels, the finest of {' x '.join(map(str, made.shape))} nodes "
                     f"{spacing:.3g} A apart, order {order}, pairs within {radius:.3g} A")
 

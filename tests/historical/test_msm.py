@@ -108,6 +108,8 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     with pytest.raises(TaskError, match="reached") as error:
         sums.to_tolerance(msm.METHOD, lattice, water, charges, None, COULOMB, 1e-9)
     assert error.value.parameter == "tolerance"
+    request = Request(lattice, None, COULOMB, ChargeStatistics.of(water, charges), tolerance=1e-9, error=1e-9)
+    assert msm.METHOD.estimate(request, ENGINE).error is TaskError  # before any map is made
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
     large = Lattice(np.zeros(3), 1.0, (300, 300, 300))
     with pytest.raises(MemoryPlanError, match="level"):
