@@ -242,6 +242,7 @@ def test_any_command_over_a_folder_of_models(models, capsys):
     (["map", "in", "-o", "m", "--field", "f.npz"], "field"),
     (["map", "in", "-o", "m", "--format", "dx", "npz"], "format"), (["compare", "in", "-o", "m"], ""),
     (["energy", "in", "-o", "m"], "between"),
+    (["surface", "in/one.pdb", "in/one.pdb", "-o", "m"], "map"), (["map", "in", "in/one.pdb", "-o", "m"], ""),
     (["map", "in", "-o", "m", "--spacing", "x"], "spacing"), (["map", "in", "-o", "m", "--pages"], "")])
 def test_what_does_not_fit_is_refused(words, parameter, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

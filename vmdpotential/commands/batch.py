@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential import registry
-from vmdpotential.commands.options import Force
+from vmdpotential.commands.options import Force, check_are_maps
 from vmdpotential.errors import CheckError, InputError, UsageError, similar_hint
 from vmdpotential.execution.batch import (
     FILE_SEPARATOR,
@@ -36,6 +36,9 @@ from vmdpotential.results import Result, TableColumns
 
 #: Parameters of commands that do not apply to a batch, which computes every input completely.
 _LEFT_OUT = ("partial",)
+
+#: Advice where a shell has expanded a pattern such as *.pdb.
+_FOR_MANY = "for many inputs, give their folder, or a text file with a path on each line"
 
 Suffixes = tuple[str, ...]
 
@@ -93,6 +96,9 @@ def batch(settings: BatchOptions, **options: Any) -> Batch:
     source = _source(command)
     if files.is_standard(folder):
         raise UsageError("output", "a folder is needed for the results", "such as {output results}")
+    for parameter in command.parameters:
+        if Grid in parameter.objects and Structure not in parameter.objects:
+            check_are_maps(parameter.name, paths_in(options.get(parameter.name)), _FOR_MANY)
     rows = (_of_table(settings.inputs, command) if settings.inputs.suffix.lower() == ".csv" else
             [("", {source.name: path}) for path in _listed(settings.inputs, source)])
     for parameter in command.parameters:
@@ -320,6 +326,11 @@ class BatchCommand(Command):
         if not words or words[0].startswith("-"):
             return self
         return replace(self, parameters=(*parameters_of(batch), *_inner(_command(words[0]))))
+
+    @property
+    def advice(self) -> str:
+        """How to give many files, into which a shell expands a pattern."""
+        return f"{_FOR_MANY}; {super().advice}"
 
     def __call__(self, **values: Any) -> Report:
         """Check the values and run."""

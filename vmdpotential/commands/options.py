@@ -332,6 +332,20 @@ def names_of(maps: Sequence[Path | Grid]) -> list[str]:
     return [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
 
 
+def check_are_maps(parameter: str, maps: Sequence[Path | Grid], hint: str) -> None:
+    """Make sure that no file of maps is a structure, as where a shell expands a pattern to several structures.
+
+    Raises
+    ------
+    UsageError
+    """
+    from vmdpotential.io.files.recognise import is_structure
+
+    for path in maps:
+        if isinstance(path, Path) and is_structure(path):
+            raise UsageError(parameter, f"{path} is a structure, and a map is needed", hint)
+
+
 def read_maps(maps: Sequence[Path | Grid], unit: str | None) -> list[Grid]:
     """Return maps, with this unit where they state none; values in hartree/e are converted to V.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.commands.options import Source, UnitOfFile, names_of, read_maps
+from vmdpotential.commands.options import Source, UnitOfFile, check_are_maps, names_of, read_maps
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import medium_text, parse_range
 from vmdpotential.commands.surface_output import MovingOutput, SurfaceResult
@@ -176,6 +176,7 @@ def surface(
         check_range(picture.range)
     if by == "patch" and patches is None:
         raise UsageError("by", "there are no patches without a threshold", "give {patches}, such as 1", value=by)
+    check_are_maps("map", map, "for several structures, use batch surface with their folder")
     if len(map) > 1:
         if output.figure is None or not is_movie(output.figure):
             raise UsageError("map", f"{len(map)} maps are the frames of a movie, and none is written",

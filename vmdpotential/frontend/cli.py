@@ -58,8 +58,7 @@ def run(arguments: Sequence[str]) -> None:
         command = called_command(arguments)
         options = [f"--{parameter.flag}" for parameter in command.parameters if not parameter.option.positional]
         hint = similar_hint(unknown[0].partition("=")[0], options)
-        raise UsageError(
-            "", f"unrecognized arguments: {' '.join(unknown)}{hint}", f"see 'vmdpotential {values['command']} --help'")
+        raise UsageError("", f"unrecognized arguments: {' '.join(unknown)}{hint}", command.advice)
     command = called_command(arguments)
     del values["command"]
     as_json = values.pop("json")

@@ -72,6 +72,11 @@ class Command:
         return self
 
     @property
+    def advice(self) -> str:
+        """How to give what a call has too much of."""
+        return f"see 'vmdpotential {self.name} --help'"
+
+    @property
     def summary(self) -> str:
         """First line of the docstring, without the full stop."""
         return (inspect.getdoc(self.function) or "").split("\n", 1)[0].rstrip(".")
