@@ -436,7 +436,11 @@
     }
     state.apart = apart;
     for (const control of document.querySelectorAll("#map-section fieldset")) control.disabled = apart;
-    for (const id of ["map", "range", "style", "show-ions", "patched"]) $(id).disabled = apart;
+    if (apart) {  // residues and distances are those of the molecule
+      $("measure").checked = false;
+      $("clear").click();
+    }
+    for (const id of ["map", "range", "style", "show-ions", "patched", "residues", "measure", "clear"]) $(id).disabled = apart;
     scene.mark();
     if (apart) scene.mesh("faces", faceGroups);
     scene.paint("faces", faces.range);

@@ -90,8 +90,13 @@ def test_a_click_on_a_patch_chooses_its_row(browser, page):
 def test_faces_are_shown_in_place_of_the_molecule(browser, page, peptide):
     faces = vp.complementarity(peptide, between=BETWEEN)
     browser.open(page)
+    browser.do("{ const field = document.querySelector('#residues'); field.value = '3-5'; "
+               "field.dispatchEvent(new Event('change')); }")
+    assert browser.run("vmdpotential.scene.highlighted !== null")
     browser.run("document.querySelector('#apart').focus()")
     browser.press(" ")
+    assert browser.run("[vmdpotential.scene.highlighted, ...['residues', 'measure', 'clear'].map((id) => "
+                       "document.querySelector(`#${id}`).disabled)]") == [None, True, True, True]
     vertices, _, values, _ = meshes(browser, "faces")
     drawn = faces.objects["mesh"]
     used = np.unique(drawn.surface.triangles)
