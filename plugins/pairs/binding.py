@@ -25,7 +25,7 @@ from vmdpotential.continuum.solution import (
     continuum_of_request,
     exposed_to_faces,
 )
-from vmdpotential.continuum.solver import SolventRequest, in_solution
+from vmdpotential.continuum.solver import SolventRequest, describe_solution, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
@@ -270,9 +270,11 @@ class PbBinding(BindingPlan):
 
     @property
     def description(self) -> str:
-        """The equation and its parameters."""
-        values = ", ".join(f"{name} {value:g}" for name, value in self.solution.values.items() if value)
-        return f"Poisson-Boltzmann, {self.spacing:g} A, radii {self.solution.source}, {values}"
+        """The solution, and how its surface and the equation are discretised."""
+        solution = self.solution
+        probe = "" if solution.values["gaussian"] else f"probe {solution.values['probe']:g} A, "
+        return (f"{describe_solution(solution.values, solution.dielectric)}, radii {solution.source}, {probe}"
+                f"spacing {self.spacing:g} A")
 
     @property
     def membrane(self) -> Mapping[str, float]:

@@ -12,3 +12,4 @@ def register() -> None:
 
     registry.register("task", "born", f"{__name__}.command:command")
     registry.register("check", "pores", f"{__name__}.check:check_pores")
+    registry.register("check", "voltage", f"{__name__}.check:check_voltage")

@@ -1,13 +1,17 @@
-"""What `verify` checks of ions in membranes and pores."""
+"""What `verify` checks of ions in membranes and pores, and of voltages."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.pores import find_pores
+from vmdpotential.continuum.solution import NodePotential, TwoLattices
 from vmdpotential.engines import Engine
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.units import coulomb_constant
 
 from .energies import Ion, ion_energies
@@ -79,3 +83,31 @@ def check_pores(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
     exactly = 0.5 * constant * (potential_in_pore(radius, LOW, HIGH) + images_in_slab(length, LOW, HIGH))
     return [("pores, an ion in a slab, images", abs(found / exact - 1), 0.01),
             ("pores, an ion on the axis of a pore, closed form", abs(through / exactly - 1), 0.03)]
+
+
+def check_voltage(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
+    """Return errors under a voltage of the potential in an empty slab, and of the field in a ball in it.
+
+    In the slab the potential is linear, and in the solutions it decays with the Debye length; in the ball it is that of
+    a ball in a uniform field (J. D. Jackson, Classical Electrodynamics, Wiley 1999, section 4.4).
+    """
+    thickness, volts, kappa = 30.0, 4.0, 0.12
+    z = np.random.default_rng(seed).uniform(-40.0, 40.0, 50)
+    points, middle = np.stack([0.1 * z, 0.2 * z, z], 1), np.array([[0.1, 0.2, 0.0]])
+
+    def solved(radius: float, thickness: float, kappa: float, inside: float, size: float) -> TwoLattices:
+        made = in_membrane(middle, np.array([radius]), thickness, pores=False)
+        under = replace(made, kappa=kappa, inside=inside, membrane=replace(made.membrane, voltage=volts))
+        return TwoLattices(under, Lattice.around(middle, 1.0, size), engine, NodePotential(engine.name))
+
+    lost = volts * LOW / (HIGH * kappa * thickness + 2 * LOW)  # in each solution, by the continuity of the flux
+    within = lost + (volts - 2 * lost) * (0.5 - z / thickness)
+    decay = lost * np.exp(-kappa * (np.abs(z) - 0.5 * thickness))
+    exact = np.where(np.abs(z) < 0.5 * thickness, within, np.where(z > 0, decay, volts - decay))
+    empty = float(np.abs(solved(0.0, thickness, kappa, LOW, 12.0).at(points)[0] - exact).max()) / volts
+    length, inside = 80.0, 8.0
+    along = np.array([-2.0, 2.0])
+    below, above = solved(5.0, length, 0.0, inside, 10.0).at(middle + along[:, None] * (0, 0, 1))[0]
+    slope = -volts / length * 3 * LOW / (2 * LOW + inside)
+    return [("voltage, the potential in an empty slab, closed form", empty, 1e-5),
+            ("voltage, the field in a ball, closed form", abs(float(above - below) / 4.0 / slope - 1), 0.02)]

@@ -356,7 +356,8 @@ class TitrationResult(Result):
         """Yield the table of sites, and the net charge."""
         solvent, frames = self.solvent, self.merged.count
         yield (f"{count_of(len(self.labels), 'site')}, permittivity {solvent.inside:g} in the protein and "
-               f"{solvent.outside:g} around it, {solvent.salt:g} M salt, {solvent.temperature:g} K"
+               f"{solvent.outside:g} around it, {solvent.salt:g} M salt, ion radius {solvent.ion_radius:g} A, "
+               f"{solvent.temperature:g} K"
                + (f", means over {frames} frames" if frames > 1 else ""))
         yield ("site          model  intrinsic  desolvation  background    pKa  slope  error"
                + ("  of the mean  deviation" if frames > 1 else ""))

@@ -220,7 +220,7 @@ def test_map_of_part_of_a_model_with_a_topology(dhfr, do, protein):
 
 
 @pytest.mark.parametrize(("typed", "medium"), [
-    ("", "water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"),
+    ("", "water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside"),
     ("medium screened", "screened, 0.15 M, dielectric 78.5"), ("medium vacuum", "vacuum, no screening"),
     ("medium explicit", "explicit water"), ("atoms all", "explicit water"),
 ])

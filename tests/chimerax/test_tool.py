@@ -71,7 +71,7 @@ def test_one_click_makes_a_coloured_surface_beside_the_map(tool, session):
     volume, surface = (next(m for m in session.models.list() if m.id_string == number) for number in ("2", "1.1"))
     assert not volume.display
     assert surface.name.endswith(
-        "-5 to 5 kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
+        "-5 to 5 kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside")
     near = surface.vertices[:, 0] < 2
     red, _, blue, _ = surface.vertex_colors[near].astype(int).T
     assert (blue - red).mean() > 4  # near sodium; colours are read 1.4 A outside of the surface

@@ -386,7 +386,7 @@ def test_units_report_and_pickled_plan(tmp_path):
     other = potential_map(replace(ion, charges=np.array([-2.0])), method="pb", unit="V", screened=0.15,
                           lattice=planned.request.lattice)
     assert other.values == pytest.approx(-2 * volts * result.values(), rel=1e-4, abs=1e-6)
-    assert other.provenance.medium == "water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"
+    assert other.provenance.medium == "water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside"
     write_pqr(ion, tmp_path / "ion.pqr")
     report = map_(structure=tmp_path / "ion.pqr", spacing=1.0, padding=5.0, method="pb", output=tmp_path / "pb.dx")
     assert 0 < report.data["error"] < 0.1

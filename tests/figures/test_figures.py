@@ -96,7 +96,7 @@ def test_a_colour_bar_shows_its_range():
 
 
 def test_labels_are_broken_between_words_not_between_a_number_and_its_unit():
-    text = ("Electrostatic potential, water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside "
+    text = ("Electrostatic potential, water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside "
             "(kT/e, T = 298.15 K)")
     for letters in range(20, 80):
         lines = layout.wrap(text, letters)
@@ -173,7 +173,8 @@ def test_contours_are_labelled_and_marked_on_the_bar():
 
 
 def test_a_bar_has_a_short_label_or_the_callers():
-    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside", medium_kind="water")
+    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside",
+                       medium_kind="water")
     grid = make(provenance=water)
     page = compose(grid, "z=15")
     assert page.figure.axes[-1].get_ylabel() == "kT/e"

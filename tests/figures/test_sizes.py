@@ -18,7 +18,9 @@ from vmdpotential.grid.planes import Plane
 from vmdpotential.io.maps import write_map
 from vmdpotential.surfaces import molecular_surface
 
-WATER = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside", medium_kind="water")
+WATER = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside",
+
+                   medium_kind="water")
 
 
 @pytest.mark.parametrize(("text", "width"), [

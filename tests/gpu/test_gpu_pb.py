@@ -10,7 +10,7 @@ from helpers import charges_at, relative_rms
 from vmdpotential import potential_map, read_structure
 from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.plugins.pores.check import ATOM, check_pores, tube
+from vmdpotential.plugins.pores.check import ATOM, check_pores, check_voltage, tube
 
 pytestmark = pytest.mark.gpu
 
@@ -65,6 +65,7 @@ def test_pore_under_a_voltage_is_that_of_the_cpu(engine, salt):
     assert relative_rms(actual.values, expected.values) < 1e-5
 
 
-def test_closed_forms_of_ions_in_membranes_and_pores(engine):
-    for name, error, limit in check_pores(engine, 4):
+@pytest.mark.parametrize("check", [check_pores, check_voltage])
+def test_closed_forms_of_ions_in_membranes_and_pores(engine, check):
+    for name, error, limit in check(engine, 4):
         assert error < limit, name

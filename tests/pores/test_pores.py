@@ -18,7 +18,15 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import write_structure
-from vmdpotential.plugins.pores.check import ATOM, check_pores, images_in_slab, in_membrane, potential_in_pore, tube
+from vmdpotential.plugins.pores.check import (
+    ATOM,
+    check_pores,
+    check_voltage,
+    images_in_slab,
+    in_membrane,
+    potential_in_pore,
+    tube,
+)
 from vmdpotential.plugins.pores.energies import Ion, ion_energies
 from vmdpotential.units import coulomb_constant
 
@@ -249,8 +257,9 @@ def test_refused(capsys, channel, words):
     assert len(err.strip().splitlines()) <= 3
 
 
-def test_check_passes():
-    for name, error, limit in check_pores(CPU, 4):
+@pytest.mark.parametrize("check", [check_pores, check_voltage])
+def test_check_passes(check):
+    for name, error, limit in check(CPU, 4):
         assert error < limit, name
 
 

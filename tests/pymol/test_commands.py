@@ -137,13 +137,13 @@ def test_map_with_charges_of_a_pqr_file(cmd, do, tmp_path, structure):
 
 
 @pytest.mark.parametrize(("typed", "medium"), [
-    ("", "water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside"),
+    ("", "water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside"),
     ("medium=screened", "screened, 0.15 M, dielectric 78.5"),
     ("medium=vacuum", "vacuum, no screening"),
     ("medium=explicit", "explicit water"),
     ("atoms=all", "explicit water"),
     ("screened=0.5", "screened, 0.5 M, dielectric 78.5"),
-    ("medium=water, screened=0.5", "water (Poisson-Boltzmann), 0.5 M, dielectric 78.5, 2 inside"),
+    ("medium=water, screened=0.5", "water (Poisson-Boltzmann), 0.5 M, ion radius 2 A, dielectric 78.5, 2 inside"),
     ("method=pme", "explicit water"),
     ("smear=1, atoms=polymer", "vacuum, no screening"),
 ])

@@ -30,7 +30,7 @@ def test_one_click_draws_a_coloured_surface_with_a_legend_and_again(window, cmd)
     texts = []
     cmd.iterate("potential_legend", "texts.append(label)", space={"texts": texts})
     assert " ".join(texts[0].split()).endswith(
-        "kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
+        "kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside")
     assert "potential_ramp" in cmd.get_names("objects", enabled_only=1)
     fill(page, "range", "7")
     run(window)

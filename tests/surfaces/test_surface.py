@@ -174,7 +174,8 @@ def test_every_direction_can_be_typed(files, words):
 
 @pytest.mark.parametrize(("options", "label"), [([], "kT/e"), (["--label", "phi"], "phi")])
 def test_pictures_fill_the_width_and_the_label_is_one_line(files, options, label, capsys):
-    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside", medium_kind="water")
+    water = Provenance(medium="water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside",
+                       medium_kind="water")
     write_map(replace(some_map(), provenance=water), files / "water.npz")
     views = ["x", "y", "z", "-z"]
     assert cli.main(["surface", str(files / "three.pdb"), str(files / "water.npz"), "--atoms", "all", "--figure",

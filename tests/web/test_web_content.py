@@ -162,5 +162,5 @@ def test_about_this_map(browser, protein, small):
     for text in ("kT/e", "298.15 K", "Method", "Measured error", "dhfr.pdb", "1 part in 2048", "vmdpotential 0."):
         assert text in about
     assert browser.run("document.querySelector('#unit').innerText") == (
-        "kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, dielectric 78.5, 2 inside")
+        "kT/e at 298.15 K, water (Poisson-Boltzmann), 0.15 M, ion radius 2 A, dielectric 78.5, 2 inside")
     assert "University of Pittsburgh" in browser.run("document.querySelector('details pre').textContent")

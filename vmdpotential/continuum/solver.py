@@ -163,15 +163,17 @@ class ContinuumSolver(PotentialMethod[SolverRequest]):
 
 def describe_solution(values: Mapping[str, float], dielectric: float) -> str:
     """Return the description of a solution, for legends and reports, from the values of a solver's parameters."""
-    salts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
+    parts = [f"{values.get(name, 0.0):.3g} M{kind}" for name, kind in (("salt", ""), ("divalent", " of a 2:1 salt"))
              if values.get(name, 0.0) > 0]
+    parts += [f"{molar:.3g} M {name}" for name, molar in ion_concentrations(values).items() if molar > 0]
+    parts = [*parts, f"ion radius {values['ion_radius']:g} A"] if parts else ["no salt"]
     if values.get("membrane", 0.0):
-        salts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
+        parts.append(f"a membrane of {values['membrane']:g} A with its centre at z = "
                      f"{values.get('membrane_centre', 0.0):g} A"
                      + (f", the solution below at {values['voltage']:g} V" if values.get("voltage", 0.0) else ""))
-    salts += [f"{molar:.3g} M {name}" for name, molar in ion_concentrations(values).items() if molar > 0]
     smooth = [f"Gaussian densities of {values['gaussian']:g} radii"] if values.get("gaussian", 0.0) else []
-    return ", ".join(["water (Poisson-Boltzmann)", *(salts or ["no salt"]), f"dielectric {dielectric:g}",
+    equation = "nonlinear Poisson-Boltzmann" if values.get("nonlinear", 0.0) else "Poisson-Boltzmann"
+    return ", ".join([f"water ({equation})", *parts, f"dielectric {dielectric:g}",
                       f"{values.get('inside', 0.0):g} inside", *smooth])
 
 
