@@ -58,12 +58,13 @@ def tube(radius: float, length: float, apart: float = 1.0) -> Floats:
     return np.concatenate(rings)
 
 
-def in_membrane(positions: Floats, radii: Floats, thickness: float, pores: bool = True) -> Continuum:
+def in_membrane(positions: Floats, radii: Floats, thickness: float, pores: bool = True,
+                voltage: float = 0.0) -> Continuum:
     """Return atoms without charges in a slab without salt around z = 0, with its pores."""
     half = 0.5 * thickness
     region = find_pores(positions, radii, 1.4, -half, half) if pores else None
     return Continuum(positions, np.zeros(len(radii)), radii, coulomb_constant("kT/e"), LOW, HIGH, 1.4, 2.0, 0.0,
-                     np.zeros((0, 2)), Membrane(-half, half, LOW, region))
+                     np.zeros((0, 2)), Membrane(-half, half, LOW, region, voltage))
 
 
 def check_pores(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
@@ -96,9 +97,9 @@ def check_voltage(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
     points, middle = np.stack([0.1 * z, 0.2 * z, z], 1), np.array([[0.1, 0.2, 0.0]])
 
     def solved(radius: float, thickness: float, kappa: float, inside: float, size: float) -> TwoLattices:
-        made = in_membrane(middle, np.array([radius]), thickness, pores=False)
-        under = replace(made, kappa=kappa, inside=inside, membrane=replace(made.membrane, voltage=volts))
-        return TwoLattices(under, Lattice.around(middle, 1.0, size), engine, NodePotential(engine.name))
+        made = in_membrane(middle, np.array([radius]), thickness, pores=False, voltage=volts)
+        return TwoLattices(replace(made, kappa=kappa, inside=inside), Lattice.around(middle, 1.0, size), engine,
+                           NodePotential(engine.name))
 
     lost = volts * LOW / (HIGH * kappa * thickness + 2 * LOW)  # in each solution, by the continuity of the flux
     within = lost + (volts - 2 * lost) * (0.5 - z / thickness)
