@@ -71,3 +71,29 @@ def test_reaction_potentials_are_reciprocal():
                            for solved in solve_charge_sets(continuum, lattice, engine, np.eye(len(PLACES)))])
     assert potentials == pytest.approx(potentials.T, rel=0.01)
     assert (potentials < 0).all()
+
+
+def test_frames_whose_lattice_differs_by_some_nodes_share_a_plan():
+    rng = np.random.default_rng(4)
+    positions, charges = rng.uniform(0, 12, (60, 3)), rng.normal(size=60)
+    total, first = NodePotential("cpu"), Lattice.around(positions, 1.0, 2.0)
+    total(first, positions, charges)
+    plans = []
+    for low, high in ((0, 0), (-1, 2), (1, -1), (-9, 9)):
+        lattice = first.window(np.full(3, low), np.add(first.shape, high))
+        values = total(lattice, positions + 0.1 * high, charges)
+        apart = np.linalg.norm(lattice.points()[:, None] - positions - 0.1 * high, axis=2)
+        exact = (charges / apart).sum(1).reshape(lattice.shape)
+        far = apart.min(1).reshape(lattice.shape) > 0.5
+        np.testing.assert_allclose(values[far], exact[far], atol=1e-4 * np.sqrt(np.mean(exact[far] ** 2)))
+        plans.append(total._plans[1.0, 1.0, 1.0][1])
+    assert plans[0] is plans[1] is plans[2] is not plans[3]
+
+
+def test_part_of_a_lattice():
+    lattice = Lattice(np.array([0.3, -1.0, 2.0]), 0.5, (9, 8, 7))
+    part = lattice.part_of(lattice.window((1, 2, 0), (9, 5, 6)))
+    assert part == (slice(1, 9), slice(2, 5), slice(0, 6))
+    assert all(lattice.part_of(other) is None for other in (
+        lattice.window((-1, 0, 0), (3, 3, 3)), lattice.window((0, 0, 3), (3, 3, 8)), lattice.every(2),
+        Lattice(lattice.origin + 0.1, 0.5, (2, 2, 2))))

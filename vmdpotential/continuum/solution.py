@@ -130,8 +130,8 @@ DECAYED = 14.0
 #: Pairs of points and charges below which the charges' own potential is summed exactly.
 PAIRS = 1_000_000_000
 
-#: Largest distance, in spacings, between nodes that are the same.
-SAME_NODE = 1e-6
+#: Distance, A, by which the lattice around the first frame is enlarged for others.
+ROOM = 2.0
 
 #: Number of charges up to which their own potential at nodes is summed directly, without a choice of the method.
 FEW = 32
@@ -719,6 +719,7 @@ class NodePotential:
         self._charges = np.zeros(0)
         self._measured: dict[tuple[float, ...], tuple[str, float, float]] = {}
         self._plans: dict[tuple[float, ...], tuple[Lattice, Plan]] = {}
+        self._roomy: dict[tuple[float, ...], Lattice] = {}
 
     def __call__(self, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
         """Return the potential at the nodes, e/A, of positions (N, 3), A, and charges (N,), e."""
@@ -727,11 +728,9 @@ class NodePotential:
         spacing = tuple(lattice.spacing.tolist())
         kept = self._values.get(spacing)
         if kept is not None and np.array_equal(kept[1], positions) and np.array_equal(kept[2], charges):
-            first = (lattice.origin - kept[0].origin) / lattice.spacing
-            x, y, z = (slice(a, a + n) for a, n in zip(np.rint(first).astype(int).tolist(), lattice.shape, strict=True))
-            part = kept[3][x, y, z]
-            if part.shape == lattice.shape and first.min() > -0.5 and abs(first - np.rint(first)).max() < SAME_NODE:
-                return np.ascontiguousarray(part)
+            part = kept[0].part_of(lattice)
+            if part is not None:
+                return np.ascontiguousarray(kept[3][part])
         values = self._of_charges(lattice, positions, charges)
         if self._keeps_values:
             self._values[spacing] = lattice, positions, charges, values
@@ -747,7 +746,8 @@ class NodePotential:
         if len(charges) <= FEW:
             return direct.plan(request, engine).run(positions, charges).values()
         if spacing in self._measured:
-            return self._plan(spacing, request, positions, engine).run(positions, charges).values()
+            plan, part = self._plan(spacing, request, positions, engine)
+            return np.ascontiguousarray(plan.run(positions, charges).values()[part])
         methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
         method, asked, exact = fastest_method((each for each in methods if not each.algorithms),
                                               request,
@@ -760,20 +760,32 @@ class NodePotential:
             return direct.plan(request, engine).run(positions, charges).values()
         error = asked.error if plan.error is None else plan.error
         self._measured[spacing] = method.name, error, request.charges.volume
+        steps = np.ceil(ROOM / lattice.spacing).astype(int)
+        self._roomy[spacing] = lattice.window(-steps, steps + lattice.shape)
         return result.values()
 
-    def _plan(self, spacing: tuple[float, ...], request: Request, positions: Floats, engine: Engine) -> Plan:
-        """Return the plan for a frame by the method that was chosen for the spacing; no other frame changes it."""
+    def _plan(self, spacing: tuple[float, ...], request: Request, positions: Floats,
+              engine: Engine) -> tuple[Plan, tuple[slice, slice, slice]]:
+        """Return the plan for a frame by the method that was chosen for the spacing, and the part of it that is asked.
+
+        No other frame but the first changes it: the lattice around that frame, with some room, is planned once, and
+        holds most of the others.
+        """
         name, error, volume = self._measured[spacing]
         method: Method = registry.get("method", name)
-        lattice, request = request.lattice, request.with_error(error)
+        whole = slice(None), slice(None), slice(None)
+        lattice, request = self._roomy[spacing], request.with_error(error)
+        part = lattice.part_of(request.lattice) if lattice.size <= KEPT else None
+        if part is None:
+            lattice, part = request.lattice, whole
         if lattice.size > KEPT or not lattice.box.holds(positions):
-            return method.plan(request, engine)
+            return method.plan(request, engine), whole
         kept = self._plans.get(spacing)
         if kept is None or not kept[0].same_nodes(lattice):
             charges = replace(request.charges, box=lattice.box, volume=volume)
-            kept = self._plans[spacing] = lattice, method.plan(replace(request, charges=charges), engine)
-        return kept[1]
+            plan = method.plan(replace(request, target=lattice, charges=charges), engine)
+            kept = self._plans[spacing] = lattice, plan
+        return kept[1], part
 
 
 def _relative(values: NDArray[Any], before: NDArray[Any]) -> float:

@@ -36,7 +36,7 @@ class LiveMap:
     """Map of a structure whose atoms move.
 
     The error of the first map is measured and kept within the tolerance; maps of other frames use the same plan, and
-    their errors are not measured.
+    neither their errors nor energies of solvation are computed.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class LiveMap:
             self._plan = self._plan.renewed(positions, cell)
             self.plans += 1
             self._run = self._plan.plan.in_order()
-        return self._plan.grid(self._plan.run(positions, self._run))
+        return self._plan.grid(self._plan.run(positions, self._run), energies=False)
 
 
 def _differing(shown: NDArray[np.float64], computed: NDArray[np.float64]) -> int:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Largest distance, in spacings, between nodes that are the same.
+SAME_NODE = 1e-6
+
 #: Limits of the lattice spacing, A: values beyond them come from damaged files, and nodes would differ by less than
 #: rounding.
 FINEST, COARSEST = 1e-6, 1e6
@@ -180,6 +183,16 @@ class Lattice:
         """Return whether another lattice has exactly the same nodes."""
         return self.shape == other.shape and np.array_equal(self.origin, other.origin) and np.array_equal(
             self.spacing, other.spacing)
+
+    def part_of(self, other: Lattice) -> tuple[slice, slice, slice] | None:
+        """Return the part of the nodes that is another lattice of the same spacing; None if that has other nodes."""
+        place = (other.origin - self.origin) / self.spacing
+        first = np.rint(place).astype(np.int64)
+        if (np.abs(place - first).max() > SAME_NODE or (first < 0).any()
+                or (first + other.shape > self.shape).any() or not np.array_equal(self.spacing, other.spacing)):
+            return None
+        x, y, z = (slice(a, a + n) for a, n in zip(first.tolist(), other.shape, strict=True))
+        return x, y, z
 
     @property
     def last(self) -> Floats:

@@ -113,8 +113,8 @@ class MapPlan:
         return replace(self, structure=structure, request=request, plan=self.method.plan(request, self.engine),
                        provenance=provenance)
 
-    def grid(self, result: Result) -> Grid:
-        """Return a result as a map."""
+    def grid(self, result: Result, energies: bool = True) -> Grid:
+        """Return a result as a map; in a continuum with the energies of solvation, unless they are not wanted."""
         unit, temperature, dielectric = self.options.unit, self.medium.temperature, self.medium.dielectric
         volts = coulomb_constant("V", dielectric=dielectric) / self.medium.constant(unit)
         lattice = self.request.lattice
@@ -126,7 +126,8 @@ class MapPlan:
                 object.__setattr__(described, "field", (x, y, z))
             return described
         return Grid(lattice, result.values(), unit, temperature, dielectric, self.provenance,
-                    _field(result, volts, lattice, dielectric, self.provenance), self._solvation(result))
+                    _field(result, volts, lattice, dielectric, self.provenance),
+                    self._solvation(result) if energies else None)
 
     def _solvation(self, result: Result) -> Solvation | None:
         """Return the energy of solvation in a result; None if the method does not compute it."""
