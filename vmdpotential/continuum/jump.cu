@@ -4,12 +4,33 @@
 // The smallest square of the distance of a charge from the line of an edge, A^2.
 #define CORE 1e-4f
 
-// The terms of near charges. Distances are in double, so that the same charges are near on all engines and large
-// coordinates cost no digits; on a GPU terms in double would take most of the time.
+// Terms of near charges are in float. Distances are in double, so that the same charges are near on all engines and
+// large coordinates cost no digits.
 #ifdef __CUDACC__
-typedef float term;
+DEVICE float find_angle(float y, float x) { return atan2f(y, x); }
 #else
-typedef double term;
+#define NEAR_AT_ONCE 64  // near charges of an edge that are summed at a time
+
+DEVICE float inverse_root(float x) { return 1 / sqrtf(x); }
+
+// atan2 without branches, for vectors of them: a polynomial in the square of the ratio, of least error (1e-8).
+DEVICE float find_angle(float y, float x)
+{
+    const float up = fabsf(y), across = fabsf(x);
+    const float ratio = (up < across ? up : across) / ((up < across ? across : up) + 1e-30f), square = ratio * ratio;
+    float sum = 0.0028340643f;
+    sum = sum * square - 0.0160050305f;
+    sum = sum * square + 0.0425876075f;
+    sum = sum * square - 0.0749544544f;
+    sum = sum * square + 0.106367541f;
+    sum = sum * square - 0.142025705f;
+    sum = sum * square + 0.199924836f;
+    sum = sum * square - 0.333330668f;
+    float angle = ratio + ratio * square * sum;
+    angle = up > across ? 1.57079633f - angle : angle;
+    angle = x < 0 ? 3.14159265f - angle : angle;
+    return y < 0 ? -angle : angle;
+}
 #endif
 
 struct EdgePotential {
@@ -37,27 +58,84 @@ template <class T> DEVICE Along<T> interpolate_along(T a, T b, T c, T d, T t)
             first + middle * (second + middle * third / 2), second + middle * third, c - b - third / 12};
 }
 
+// Multiply a complex number by that of the angle of a corner of a rectangle at a height.
+DEVICE void turn_by_corner(float &real, float &imaginary, float height, float p, float q, float sign)
+{
+    const float r = height * sqrtf(p * p + q * q + height * height), i = sign * p * q, before = real;
+    real = before * r - imaginary * i;
+    imaginary = before * i + imaginary * r;
+}
+
 // The solid angle of a rectangle, whose sides are twice 1 and twice half_z, seen from a point: its centre is at
 // (height, y, z), negative if height < 0. It is a sum of four arc tangents, one for each corner, computed as the angle of
 // a product of complex numbers.
-DEVICE term solid_angle(term height, term y, term z, term half_z)
+DEVICE float solid_angle(float height, float y, float z, float half_z)
 {
-    term real = 1, imaginary = 0;
-    for (int a = -1; a < 2; a += 2)
-        for (int b = -1; b < 2; b += 2) {
-            const term p = y + a, q = z + b * half_z;
-            const term r = fabs(height) * sqrt(p * p + q * q + height * height), i = a * b * p * q, before = real;
-            real = before * r - imaginary * i;
-            imaginary = before * i + imaginary * r;
-        }
-    term angle = atan2(imaginary, real);
+    float real = 1, imaginary = 0;
+    turn_by_corner(real, imaginary, fabsf(height), y - 1, z - half_z, 1);
+    turn_by_corner(real, imaginary, fabsf(height), y - 1, z + half_z, -1);
+    turn_by_corner(real, imaginary, fabsf(height), y + 1, z - half_z, -1);
+    turn_by_corner(real, imaginary, fabsf(height), y + 1, z + half_z, 1);
+    float angle = find_angle(imaginary, real);
     // from 0 to 2 pi under the rectangle; elsewhere at most pi, and rounding may make it slightly negative
-    if (angle < (fabs(y) < 1 && fabs(z) < half_z ? 0 : -1))
-        angle += (term)6.283185307179586;
+    const float least = (fabsf(y) < 1) & (fabsf(z) < half_z) ? 0.0f : -1.0f;
+    angle += angle < least ? 6.28318531f : 0.0f;
     return height > 0 ? angle : -angle;
 }
 
 DEVICE double pick(const double *of, int axis) { return axis == 0 ? of[0] : axis == 1 ? of[1] : of[2]; }
+
+// An edge: its length, the part of it inside, and half of the sides of the face across it.
+struct Edge {
+    float h, t, half_y, half_z;
+};
+
+// What a charge of 1 gives exactly, less what interpolation has of it; it is at (-shift, -y, -z) from the inner node, with
+// x along the edge.
+DEVICE Along<float> find_rest(const Edge &edge, float shift, float y, float z)
+{
+    const float h = edge.h, square = y * y + z * z, off = square > CORE ? square : CORE, unit = 1 / edge.half_y;
+    const float before = shift - h, after = shift + h, beyond = after + h, x = shift + edge.t * h;
+    const Along<float> fitted = interpolate_along<float>(
+        inverse_root(before * before + off), inverse_root(shift * shift + off), inverse_root(after * after + off),
+        inverse_root(beyond * beyond + off), edge.t);
+    const float inverse = inverse_root(x * x + off), squared = inverse * inverse, cubed = squared * inverse;
+    // a charge exactly in the face counts as inside
+    const float middle = shift + h / 2 == 0 ? 1e-9f : shift + h / 2;
+    const float angle = solid_angle(middle * unit, y * unit, z * unit, edge.half_z * unit);
+    return {inverse - fitted.value, -x * h * cubed - fitted.slope,
+            h * h * (3 * x * x * squared - 1) * cubed - fitted.bend,
+            -angle * h / (4 * edge.half_y * edge.half_z) - fitted.flow};
+}
+
+#ifdef __CUDACC__
+DEVICE void add_rest(Along<float> &sum, float charge, const Along<float> &rest)
+{
+    sum.value += charge * rest.value;
+    sum.slope += charge * rest.slope;
+    sum.bend += charge * rest.bend;
+    sum.flow += charge * rest.flow;
+}
+#else
+// Near charges of an edge, which are summed together.
+struct Near {
+    float shift[NEAR_AT_ONCE], y[NEAR_AT_ONCE], z[NEAR_AT_ONCE], charge[NEAR_AT_ONCE];
+};
+
+static void add_near(Along<float> &sum, const Edge edge, const Near &near, int count)
+{
+    float value = 0, slope = 0, bend = 0, flow = 0;
+#pragma omp simd reduction(+ : value, slope, bend, flow)
+    for (int n = 0; n < count; n++) {
+        const Along<float> rest = find_rest(edge, near.shift[n], near.y[n], near.z[n]);
+        value += near.charge[n] * rest.value;
+        slope += near.charge[n] * rest.slope;
+        bend += near.charge[n] * rest.bend;
+        flow += near.charge[n] * rest.flow;
+    }
+    sum = {sum.value + value, sum.slope + slope, sum.bend + bend, sum.flow + flow};
+}
+#endif
 
 KERNEL(find_potential_on_edge, EdgePotential, e)
 {
@@ -65,9 +143,8 @@ KERNEL(find_potential_on_edge, EdgePotential, e)
     const index_t inner = args.inner[e], step = args.outer[e] - inner, size = step < 0 ? -step : step;
     const int axis = size == plane ? 0 : size == row ? 1 : 2, second = (axis + 1) % 3, third = (axis + 2) % 3;
     const double sign = step > 0 ? 1 : -1;
-    const term h = pick(args.spacing, axis), t = args.share[e];
-    const term half_y = pick(args.spacing, second) / 2, half_z = pick(args.spacing, third) / 2;
-    const term per_area = h / (4 * half_y * half_z), unit = 1 / half_y;
+    const Edge edge = {(float)pick(args.spacing, axis), (float)args.share[e], (float)(pick(args.spacing, second) / 2),
+                       (float)(pick(args.spacing, third) / 2)};
     const float *line = args.line + 4 * e;
     const Along<double> whole = interpolate_along<double>(line[0], line[1], line[2], line[3], args.share[e]);
     const int node[3] = {(int)(inner / plane), (int)(inner / row % args.shape[1]), (int)(inner % row)};
@@ -79,32 +156,40 @@ KERNEL(find_potential_on_edge, EdgePotential, e)
         begin[d] = cube > 1 ? cube - 1 : 0;
         end[d] = cube + 2 < count ? cube + 2 : count;
     }
-    Along<term> sum = {0, 0, 0, 0};
+    Along<float> sum = {0, 0, 0, 0};
+#ifndef __CUDACC__
+    Near near;
+    int found = 0;
+#endif
     for (int i = begin[0]; i < end[0] && begin[2] < end[2]; i++)
         for (int j = begin[1]; j < end[1]; j++) {
             const index_t first = (i * args.counts[1] + j) * args.counts[2];
             for (index_t n = args.starts[first + begin[2]]; n < args.starts[first + end[2]]; n++) {
                 const double *charge = args.charges + 4 * n;
                 const double apart[3] = {at[0] - charge[0], at[1] - charge[1], at[2] - charge[2]};
-                if (apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2] > args.near * args.near)
-                    continue;
-                const term shift = sign * pick(apart, axis), y = pick(apart, second), z = pick(apart, third);
-                const term off = fmax(y * y + z * z, (term)CORE), q = charge[3];
-                const term before = shift - h, after = shift + h, beyond = after + h, x = shift + t * h;
-                const Along<term> fitted = interpolate_along<term>(
-                    inverse_root(before * before + off), inverse_root(shift * shift + off),
-                    inverse_root(after * after + off), inverse_root(beyond * beyond + off), t);
-                const term inverse = inverse_root(x * x + off), squared = inverse * inverse, cubed = squared * inverse;
-                term middle = shift + h / 2;
-                if (middle == 0)  // a charge exactly in the face counts as inside
-                    middle = (term)1e-9;
-                const term angle = solid_angle(middle * unit, y * unit, z * unit, half_z * unit);
-                sum.value += q * (inverse - fitted.value);
-                sum.slope += q * (-x * h * cubed - fitted.slope);
-                sum.bend += q * (h * h * (3 * x * x * squared - 1) * cubed - fitted.bend);
-                sum.flow += q * (-angle * per_area - fitted.flow);
+                const bool counts = apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2]
+                    <= args.near * args.near;
+                const float shift = (float)(sign * pick(apart, axis)), y = (float)pick(apart, second);
+                const float z = (float)pick(apart, third), q = (float)charge[3];
+#ifdef __CUDACC__
+                if (counts)
+                    add_rest(sum, q, find_rest(edge, shift, y, z));
+#else
+                near.shift[found] = shift;
+                near.y[found] = y;
+                near.z[found] = z;
+                near.charge[found] = q;
+                found += counts;
+                if (found == NEAR_AT_ONCE) {
+                    add_near(sum, edge, near, found);
+                    found = 0;
+                }
+#endif
             }
         }
+#ifndef __CUDACC__
+    add_near(sum, edge, near, found);
+#endif
     args.out[e] = whole.value + sum.value;
     args.out[args.edges + e] = whole.slope + sum.slope;
     args.out[2 * args.edges + e] = whole.bend + sum.bend;
