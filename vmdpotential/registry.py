@@ -22,12 +22,13 @@ GROUP = "vmdpotential.plugins"
 
 #: Kinds of objects that can be registered. A ``task`` is a command that is also a function of Python, and a
 #: ``function`` is one that is no command; both are names of the package. A ``check`` of `verify` is called with an
-#: engine and a seed and returns what it compared, the relative errors and their limits. A ``pka`` returns the pKa
-#: values of a structure (`PkaSource` in preparation/prepare.py).
-KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function")
+#: engine and a seed and returns what it compared, the relative errors and their limits. A ``preparation`` returns a
+#: structure with missing atoms and charges, and a ``pka`` the pKa values for it (the plugin preparation has both).
+KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
+         "function")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("prepare", "surface", "compare", "average")
+_TASKS = ("surface", "compare", "average")
 
 _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
@@ -47,10 +48,6 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
                      "reaction_field", "ewald", "gaussian")
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
-    "pka": {
-        "model": "vmdpotential.preparation.states:model_values",
-        "propka": "vmdpotential.preparation.propka:propka_values",
-    },
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}
@@ -64,8 +61,8 @@ def register(kind: str, name: str, target: Any, listed: bool = True) -> None:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function"}
-        Kind of the object.
+    kind : str
+        Kind of the object, one of :data:`KINDS`.
     name : str
         Name by which options refer to it.
     target : object or str
@@ -110,8 +107,8 @@ def available(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "pka", "function"}
-        Kind of the objects.
+    kind : str
+        Kind of the objects, one of :data:`KINDS`.
 
     Returns
     -------

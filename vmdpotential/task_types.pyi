@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.average import Mean
 from vmdpotential.commands.compare import Comparison
-from vmdpotential.commands.prepare import CompletedStructure
 from vmdpotential.commands.surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
@@ -28,6 +27,7 @@ from vmdpotential.plugins.pairs.forces_command import Forces
 from vmdpotential.plugins.pairs.rdf_command import Distributions
 from vmdpotential.plugins.patches.command import PatchesOverFrames
 from vmdpotential.plugins.pores.command import BornProfile
+from vmdpotential.plugins.preparation.command import CompletedStructure
 from vmdpotential.plugins.titration.command import TitrationResult
 from vmdpotential.plugins.web.command import ViewedPage
 from vmdpotential.results import Result

@@ -17,9 +17,10 @@ from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
 from vmdpotential.molecule.user_charges import ResidueCharges
-from vmdpotential.preparation.draft import Draft
-from vmdpotential.preparation.report import PreparedStructure
-from vmdpotential.preparation.states import MODEL_PKA
+
+from ..preparation.draft import Draft
+from ..preparation.report import PreparedStructure
+from ..preparation.states import MODEL_PKA
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -148,7 +149,7 @@ def titrated_structure(structure: Structure, *, force_field: str = "charmm36", r
     TaskError
         When the structure cannot be completed.
     """
-    from vmdpotential.preparation.prepare import prepare_structure
+    from ..preparation.prepare import prepare_structure
 
     families = np.array([family(str(name)) for name in structure.residue_names])
     amino = np.isin(families, AMINO_ACIDS)
@@ -233,7 +234,7 @@ def _ligand_states(whole: Structure, atoms: Integers, bare: Structure, forms: Li
 
     The ligand is completed without the proton as well. The hydrogens of an atom share the charge that they have there.
     """
-    from vmdpotential.preparation.prepare import prepare_structure
+    from ..preparation.prepare import prepare_structure
 
     assert whole.origins is not None
     sources = np.unique(bare.residue_of[whole.origins[atoms]])

@@ -13,8 +13,8 @@ from vmdpotential.engines import Engine, get_engine
 from vmdpotential.molecule.moments import charge_moments
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.user_charges import ResidueCharges
-from vmdpotential.preparation.draft import Draft
 
+from ..preparation.draft import Draft
 from .energies import SiteEnergies, Solvent, changes_of, site_energies
 from .sites import TitratedStructure, TitrationSite, titrated_structure
 from .statistics import LN10, SiteEnsemble

@@ -36,10 +36,10 @@ from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.orbitals.evaluate import density_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
+from vmdpotential.plugins.preparation.components import find_component
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 from vmdpotential.plugins.probes.ligands import read_ligand
 from vmdpotential.preparation.charged import charge_structure
-from vmdpotential.preparation.components import find_component
-from vmdpotential.preparation.prepare import prepare_structure
 
 from .seeds import ITP, MOL2, NAMES, grid, netcdf, system
 from .seeds import frames as written_frames

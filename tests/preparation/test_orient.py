@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vmdpotential.preparation.orient import random_rotations
+from vmdpotential.plugins.preparation.orient import random_rotations
 
 
 def test_rotations_are_spread_evenly_and_always_the_same():

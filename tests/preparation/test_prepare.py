@@ -12,9 +12,9 @@ from vmdpotential.errors import IncompleteError, TaskError, UsageError
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.selection import ResolvedSelection, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.preparation.components import find_component
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 from vmdpotential.preparation.charged import charge_structure
-from vmdpotential.preparation.components import find_component
-from vmdpotential.preparation.prepare import prepare_structure
 
 
 @pytest.mark.parametrize("name", slow(list(ENTRIES), ["19HC", "6MSM", "1BD2", "1A28", "1OSM", "1HVR", "4E43"]))

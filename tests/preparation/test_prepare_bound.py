@@ -13,10 +13,10 @@ from scipy.spatial.transform import Rotation
 from vmdpotential.io import read_structure
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.preparation.components import find_component
+from vmdpotential.plugins.preparation.draft import UNUSUAL_NOTE
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 from vmdpotential.preparation.charged import charge_structure
-from vmdpotential.preparation.components import find_component
-from vmdpotential.preparation.draft import UNUSUAL_NOTE
-from vmdpotential.preparation.prepare import prepare_structure
 
 DATA = Path(__file__).parents[1] / "data"
 

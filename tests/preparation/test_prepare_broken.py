@@ -9,7 +9,7 @@ import pytest
 
 from vmdpotential.errors import TaskError, VmdpotentialError
 from vmdpotential.io import read_structure
-from vmdpotential.preparation.prepare import prepare_structure
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 
 DATA = Path(MDAnalysisTests.__file__).parent / "data"
 NAMES = ["ALA", "HIS", "DG", "A", "NAG", "HEM", "ZN", "HOH", "UNK", "LIG", "ATP", "CYS", "X", "SO4", "ACE"]

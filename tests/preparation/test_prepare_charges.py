@@ -13,8 +13,8 @@ from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.components import find_component
-from vmdpotential.preparation.prepare import prepare_structure
+from vmdpotential.plugins.preparation.components import find_component
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 
 
 def test_nucleic_acids_have_templates_and_one_charge_for_each_phosphate():
@@ -61,8 +61,8 @@ def test_radii_of_residues_that_parse_does_not_cover():
 
 def test_guanine_and_amidines():
     """An imine of a ring is no base near pH 7; benzamidine and arginine are."""
-    from vmdpotential.preparation.draft import draft_of
-    from vmdpotential.preparation.states import assign
+    from vmdpotential.plugins.preparation.draft import draft_of
+    from vmdpotential.plugins.preparation.states import assign
 
     for name, net in (("GUN", 0), ("BEN", 1), ("ADE", 0), ("ACT", -1), ("SO4", -2), ("TRS", 1), ("EPE", 0), ("ATP", -4),
                       ("NAG", 0), ("IMD", 1), ("GOL", 0), ("SPM", 4), ("GBS", 0), ("PO4", -2)):

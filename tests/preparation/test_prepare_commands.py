@@ -13,8 +13,8 @@ from helpers import shell
 
 from vmdpotential import registry
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.preparation.components import find_component
-from vmdpotential.preparation.prepare import prepare_structure
+from vmdpotential.plugins.preparation.components import find_component
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 
 
 def test_map_prepares_by_itself(tmp_path, capsys):

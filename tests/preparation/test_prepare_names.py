@@ -15,7 +15,7 @@ from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_salt
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.fields.contributions import contribution_masks
-from vmdpotential.preparation.prepare import prepare_structure
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -64,7 +64,7 @@ def test_a_modified_nucleotide_begins_a_chain_without_phosphate():
 
 def cluster(name):
     """Return the atoms of a component of the dictionary."""
-    from vmdpotential.preparation.components import find_component
+    from vmdpotential.plugins.preparation.components import find_component
 
     found = find_component(name)
     atoms = len(found.atoms)

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.io import read_structure, write_structure
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.components import AMINO_ACIDS
+from vmdpotential.plugins.preparation.components import AMINO_ACIDS
 
 #: Chain, residue and atom.
 Key = tuple[str, str, str]

@@ -10,11 +10,11 @@ import vmdpotential as vp
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import cli
+from vmdpotential.plugins.preparation.prepare import prepare_structure
 from vmdpotential.plugins.titration.command import ph_values
 from vmdpotential.plugins.titration.energies import SiteEnergies, Solvent, changes_of
 from vmdpotential.plugins.titration.sites import titrated_structure
 from vmdpotential.plugins.titration.titration import TitrationCurves
-from vmdpotential.preparation.prepare import prepare_structure
 
 ENTRY = Path(__file__).resolve().parents[2] / "data" / "1aki.pdb.gz"
 

@@ -178,7 +178,7 @@ def test_model_values_need_two_states_of_a_residue_that_is_there(peptide, forms)
 
 def test_values_for_protonation_states_are_those_of_a_file_without_hydrogens(peptide):
     """Atoms of a file with hydrogens were counted as in one without."""
-    from vmdpotential.preparation.draft import draft_of
+    from vmdpotential.plugins.preparation.draft import draft_of
 
     bare = peptide.take(np.flatnonzero(peptide.elements != "H"))
     found = [pka_values(each, draft_of(each, each.elements != "H"), ()) for each in (peptide, bare)]

@@ -10,8 +10,6 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Replace waters of a solvated structure by neutralising ions and salt", True),
     "vmdpotential.commands.slice:command": (
         "Draw a picture of planes through maps, for a paper", True),
-    "vmdpotential.commands.prepare:command": (
-        "Complete a structure: hydrogens, missing atoms, protonation states, charges and radii", False),
     "vmdpotential.commands.surface:command": (
         "Map a potential onto the surface of a molecule", True),
     "vmdpotential.commands.compare:command": (
@@ -58,6 +56,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Find charged patches of a surface in every frame, and how often each residue is in them", True),
     "vmdpotential.plugins.pores.command:command": (
         "Compute the free energy of an ion along a path through a membrane, a pore or a molecule", True),
+    "vmdpotential.plugins.preparation.command:command": (
+        "Complete a structure: hydrogens, missing atoms, protonation states, charges and radii", False),
     "vmdpotential.plugins.probes.command:command": (
         "Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point", True),
     "vmdpotential.plugins.titration.command:command": (

@@ -1,1 +1,1 @@
-"""Completing structures: missing hydrogens and atoms, protonation states, charges and radii."""
+"""Charges of structures, completed where atoms are missing, and positions of added atoms in other frames."""

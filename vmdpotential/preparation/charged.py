@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vmdpotential import registry
 from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.conversions import StructureLike, as_structure
@@ -77,7 +78,7 @@ def charge_structure(structure: Structure, force_field: str, water: str, charges
     prepare : str
         ``auto`` to add missing atoms, ``never`` to raise an error if atoms are missing.
     ph, pka
-        Determine protonation states, see :func:`~vmdpotential.preparation.prepare.prepare_structure`.
+        Determine protonation states, as by the command `prepare`.
 
     Raises
     ------
@@ -142,11 +143,9 @@ def complete_structure(structure: Structure, error: IncompleteError, **options: 
     ChargeError
         The original `error`, with the names of packages to install, if they are not installed.
     """
-    from vmdpotential.preparation.prepare import prepare_structure
-
     whole = structure.whole or structure
     try:
-        prepared = prepare_structure(whole, **options)
+        prepared = registry.get("preparation", "prepare")(whole, **options)
     except BackendError as missing:
         error.hint = f"{missing.hint} to have them added; or {error.hint}"
         raise error from None

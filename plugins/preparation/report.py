@@ -9,10 +9,11 @@ from typing import Any
 from vmdpotential.errors import listed_words
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.preparation.draft import UNUSUAL_NOTE
-from vmdpotential.preparation.room import CROWDED_NOTE, OVERBONDED_NOTE
-from vmdpotential.preparation.states import CHARGED_NOTE
 from vmdpotential.results import TableColumns, Tabular
+
+from .draft import UNUSUAL_NOTE
+from .room import CROWDED_NOTE, OVERBONDED_NOTE
+from .states import CHARGED_NOTE
 
 #: Notes that the summary repeats, as the potential depends on them most.
 DOUBTS = (UNUSUAL_NOTE, CROWDED_NOTE, OVERBONDED_NOTE, CHARGED_NOTE)

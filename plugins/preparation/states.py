@@ -16,9 +16,10 @@ import numpy as np
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_SINGLE, AROMATIC_TRIPLE, DOUBLE_BOND, SINGLE_BOND
 from vmdpotential.molecule.structure import Integers, Structure
 from vmdpotential.molecule.user_charges import ResidueCharges
-from vmdpotential.preparation.components import AMINO_ACIDS, PLANAR_BONDS, Component
-from vmdpotential.preparation.contacts import CLEAR_DIFFERENCE, Contacts
-from vmdpotential.preparation.draft import Draft
+
+from .components import AMINO_ACIDS, PLANAR_BONDS, Component
+from .contacts import CLEAR_DIFFERENCE, Contacts
+from .draft import Draft
 
 #: pKa values of model compounds, as in PROPKA 3.
 MODEL_PKA = {"ASP": 3.80, "GLU": 4.50, "HIS": 6.50, "CYS": 9.00, "TYR": 10.00, "LYS": 10.50, "ARG": 12.50,

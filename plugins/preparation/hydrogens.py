@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from vmdpotential.extras import load_optional
 from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.preparation.components import Component
-from vmdpotential.preparation.draft import Draft
-from vmdpotential.preparation.rigid import place_rigid
-from vmdpotential.preparation.states import ProtonationStates
+
+from .components import Component
+from .draft import Draft
+from .rigid import place_rigid
+from .states import ProtonationStates
 
 #: Bond length, A, and angle, degrees, of TIP3P water (W. L. Jorgensen et al., J. Chem. Phys. 79, 1983, 926).
 WATER_BOND, WATER_ANGLE = 0.9572, 104.52

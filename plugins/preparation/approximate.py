@@ -9,10 +9,11 @@ from vmdpotential.errors import TaskError, listed_words
 from vmdpotential.molecule.gasteiger import gasteiger_charges
 from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.preparation.assemble import Assembly
-from vmdpotential.preparation.components import find_component
-from vmdpotential.preparation.draft import METAL_ELEMENTS
-from vmdpotential.preparation.states import METAL_CLUSTERS
+
+from .assemble import Assembly
+from .components import find_component
+from .draft import METAL_ELEMENTS
+from .states import METAL_CLUSTERS
 
 #: Usual charges of metals in molecules, e.
 _OXIDATION = {"Fe": 2, "Zn": 2, "Mg": 2, "Mn": 2, "Co": 2, "Ni": 2, "Cu": 2, "Ca": 2, "Mo": 4, "V": 4, "Na": 1, "K": 1,
@@ -28,7 +29,7 @@ def approximate_charges(assembly: Assembly, untyped: NDArray[np.bool_], others: 
     The net charge of every molecule is its formal charge, also if a part of it has charges of templates: the difference
     is spread evenly over the atoms without a template. A metal in a molecule has its usual charge, which is balanced by
     the other atoms bonded to it; an ion of a metal has its formal charge. The net charge of a cluster of metals is that
-    of :data:`~vmdpotential.preparation.states.METAL_CLUSTERS`, or the one that the dictionary states.
+    of :data:`~vmdpotential.plugins.preparation.states.METAL_CLUSTERS`, or the one that the dictionary states.
 
     Parameters
     ----------

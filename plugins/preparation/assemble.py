@@ -11,10 +11,11 @@ from scipy.spatial import cKDTree
 from vmdpotential.molecule.gasteiger import SINGLE_BOND
 from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Floats, Integers, Structure
-from vmdpotential.preparation import hydrogens
-from vmdpotential.preparation.components import PLANAR_BONDS
-from vmdpotential.preparation.draft import TWIN_NOTE, Draft
-from vmdpotential.preparation.states import ProtonationStates
+
+from . import hydrogens
+from .components import PLANAR_BONDS
+from .draft import TWIN_NOTE, Draft
+from .states import ProtonationStates
 
 #: Longest bond of a hydrogen in a file, A.
 _BOND = 1.4

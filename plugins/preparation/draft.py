@@ -15,7 +15,8 @@ from vmdpotential.molecule.gasteiger import DOUBLE_BOND, SINGLE_BOND
 from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
-from vmdpotential.preparation.components import (
+
+from .components import (
     AMINO_ACIDS,
     DEOXY_NAMES,
     NUCLEOTIDES,
@@ -24,7 +25,7 @@ from vmdpotential.preparation.components import (
     find_component,
     identify_component,
 )
-from vmdpotential.preparation.matching import BOND_TOLERANCE, SHORTEST_BOND, match_names
+from .matching import BOND_TOLERANCE, SHORTEST_BOND, match_names
 
 #: Metals; bonds to them are coordinative and are not searched.
 METAL_ELEMENTS = frozenset((

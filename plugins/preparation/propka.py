@@ -15,8 +15,9 @@ from vmdpotential.extras import load_optional
 from vmdpotential.molecule.names import WATER_RESIDUES
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.user_charges import ResidueCharges
-from vmdpotential.preparation.components import AMINO_ACIDS
-from vmdpotential.preparation.draft import Draft
+
+from .components import AMINO_ACIDS
+from .draft import Draft
 
 #: Names of chains, and the largest number of a residue in one, in a PDB file.
 _LAST = 9999

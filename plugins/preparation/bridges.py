@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.preparation.draft import UNUSUAL_NOTE, Draft
+
+from .draft import UNUSUAL_NOTE, Draft
 
 #: Bond lengths, A, and angles, degrees, of the protein backbone (R. A. Engh, R. Huber, Acta Cryst. A47, 1991, 392).
 C_N, N_CA, CA_C, C_O, CA_CA = 1.329, 1.458, 1.525, 1.231, 3.8

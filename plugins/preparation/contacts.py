@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.preparation.components import AMINO_ACIDS
-from vmdpotential.preparation.draft import METAL_ELEMENTS, Draft
+
+from .components import AMINO_ACIDS
+from .draft import METAL_ELEMENTS, Draft
 
 #: Largest distances, A: of a metal from a nitrogen or sulphur that coordinates it, between the heavy atoms of a
 #: hydrogen bond, and of atoms that influence the choice between tautomers.

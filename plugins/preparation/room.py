@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vmdpotential.molecule.structure import Integers
-from vmdpotential.preparation.draft import METAL_ELEMENTS, Draft
+
+from .draft import METAL_ELEMENTS, Draft
 
 #: Distance, A, within which two atoms that are not bonded to each other or to a third one cannot be.
 CLOSE = 1.9

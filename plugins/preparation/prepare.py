@@ -1,9 +1,8 @@
 """Completion of a structure by missing atoms, hydrogens, charges and radii.
 
-The heavy atoms become a draft (:mod:`~vmdpotential.preparation.draft`), to which missing ones are added
-(:mod:`~vmdpotential.preparation.complete`). Formal charges (:mod:`~vmdpotential.preparation.states`) determine the
-hydrogens, which are placed (:mod:`~vmdpotential.preparation.hydrogens`) and, if they rotate freely, oriented
-(:mod:`~vmdpotential.preparation.orient`). Charges are those of force-field templates, or else Gasteiger's.
+The heavy atoms become a draft (``draft.py``), to which missing ones are added (``complete.py``). Formal charges
+(``states.py``) determine the hydrogens, which are placed (``hydrogens.py``) and, if they rotate freely, oriented
+(``orient.py``). Charges are those of force-field templates, or else Gasteiger's.
 """
 
 from __future__ import annotations
@@ -26,21 +25,22 @@ from vmdpotential.molecule.structure import Floats, Integers, Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS
 from vmdpotential.molecule.user_charges import ResidueCharges
 from vmdpotential.molecule.whole import whole_molecules
-from vmdpotential.preparation import states
-from vmdpotential.preparation.approximate import approximate_charges
-from vmdpotential.preparation.assemble import Assembly, assemble_structure, free_rotors, hydrogen_counts, on_atoms
-from vmdpotential.preparation.caps import separate_caps
-from vmdpotential.preparation.complete import complete_draft
-from vmdpotential.preparation.components import Component
-from vmdpotential.preparation.draft import METAL_ELEMENTS, Draft, all_bonds, draft_of
-from vmdpotential.preparation.orient import orient_hydrogens
-from vmdpotential.preparation.report import PreparedStructure, Row
-from vmdpotential.preparation.room import check_room
+
+from . import states
+from .approximate import approximate_charges
+from .assemble import Assembly, assemble_structure, free_rotors, hydrogen_counts, on_atoms
+from .caps import separate_caps
+from .complete import complete_draft
+from .components import Component
+from .draft import METAL_ELEMENTS, Draft, all_bonds, draft_of
+from .orient import orient_hydrogens
+from .report import PreparedStructure, Row
+from .room import check_room
 
 __all__ = ["PreparedStructure", "Row", "prepare_structure"]
 
-#: Returns pKa values by residue index and group (:data:`~vmdpotential.preparation.states.MODEL_PKA`), for a structure,
-#: its draft and the user's charges of residues. Groups without a value have that of their model compound.
+#: Returns pKa values by residue index and group (``MODEL_PKA`` in states.py), for a structure, its draft and the user's
+#: charges of residues. Groups without a value have that of their model compound.
 PkaSource = Callable[[Structure, Draft, Sequence[ResidueCharges]], Mapping[tuple[int, str], float]]
 
 _HINT = ("give a file of each with its hydrogens (SDF, MOL2) by {charges}, or leave them out when the structure "
@@ -98,7 +98,7 @@ def prepare_structure(
 
     Examples
     --------
-    >>> from vmdpotential.preparation.prepare import prepare_structure
+    >>> from .prepare import prepare_structure
     >>> prepared = prepare_structure(vp.read_structure("data/1hvr.pdb.gz"))
     >>> round(prepared.structure.net_charge)
     4

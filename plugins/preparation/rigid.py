@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.molecule.structure import Floats, Integers
-from vmdpotential.preparation.components import PLANAR_BONDS
-from vmdpotential.preparation.draft import Draft
+
+from .components import PLANAR_BONDS
+from .draft import Draft
 
 #: Bond lengths of CH, planar CH, and NH, A, as in Amber (W. D. Cornell et al., J. Am. Chem. Soc. 117, 1995, 5179).
 _CH, _FLAT_CH, _NH = 1.09, 1.08, 1.01

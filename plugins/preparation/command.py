@@ -21,8 +21,9 @@ from vmdpotential.molecule.radii import RADII_SETS
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, WithoutFields
 from vmdpotential.preparation.charged import residue_charges
-from vmdpotential.preparation.report import PreparedStructure
 from vmdpotential.results import Result, TableColumns, put_table
+
+from .report import PreparedStructure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ def prepare(
     BackendError
         When biotite, hydride or PROPKA is not installed.
     """
-    from vmdpotential.preparation.prepare import prepare_structure
+    from .prepare import prepare_structure
 
     tables = [path for path in output if path.suffix.lower() == ".csv"]
     structures = [path for path in output if path not in tables]

@@ -15,7 +15,8 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_TRIPLE, DOUBLE_BOND, SINGLE_BOND, TRIPLE_BOND
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.preparation.bridges import (
+
+from .bridges import (
     C_N,
     C_N_CA,
     C_O,
@@ -28,9 +29,9 @@ from vmdpotential.preparation.bridges import (
     find_bridges,
     place_between,
 )
-from vmdpotential.preparation.components import AMINO_ACIDS, Component, find_component
-from vmdpotential.preparation.draft import Draft, Residue
-from vmdpotential.preparation.orient import random_rotations
+from .components import AMINO_ACIDS, Component, find_component
+from .draft import Draft, Residue
+from .orient import random_rotations
 
 #: Trial rotations of a fragment about its bond, degrees.
 _TURNS = np.arange(0.0, 360.0, 15.0)

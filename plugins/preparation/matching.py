@@ -6,7 +6,8 @@ import numpy as np
 
 from vmdpotential.extras import load_optional
 from vmdpotential.molecule.structure import Floats
-from vmdpotential.preparation.components import Component
+
+from .components import Component
 
 #: Tolerance of a covalent bond's length above the sum of its atoms' covalent radii, and its smallest length, A.
 BOND_TOLERANCE, SHORTEST_BOND = 0.3, 0.8
