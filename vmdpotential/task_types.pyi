@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.commands.average import Mean
 from vmdpotential.commands.compare import Comparison
-from vmdpotential.commands.surface import OnSurface
+from vmdpotential.commands.on_surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.ions.placement import Placement

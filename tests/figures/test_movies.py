@@ -96,7 +96,7 @@ def test_a_surface_turns_about_what_is_up():
 
 
 def test_the_command_writes_a_turn(tmp_path, monkeypatch):
-    from vmdpotential.commands import surface as module
+    from vmdpotential.commands import on_surface as module
 
     monkeypatch.setattr(module, "_TURN", 3)
     vp.surface(protein_like(), make(), atoms="all", mesh_spacing=1.0, view=["x"], figure=tmp_path / "turn.gif", dpi=60,

@@ -9,6 +9,7 @@ accessible one. The triangles are those of marching cubes, at distance 0 in a ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import extras, memory, progress
+from vmdpotential import memory, progress
 from vmdpotential.continuum import region
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -26,7 +27,8 @@ from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.areas import areas
 from vmdpotential.surfaces.near import Floats, Integers, NearestSphere
-from vmdpotential.surfaces.voids import find_cavities
+from vmdpotential.surfaces.triangles import marching_triangles, spread_areas, triangle_normals
+from vmdpotential.surfaces.voids import ClosedCavities, find_cavities
 
 #: Kinds of surfaces: around the volume that a probe cannot enter, or that its centre cannot enter.
 SURFACE_KINDS = ("molecular", "accessible")
@@ -83,11 +85,15 @@ class Surface:
         return f"Surface({self.kind}, {self.area:.1f} A^2, {len(self.vertices)} vertices)"
 
     @cached_property
+    def crosses(self) -> Floats:
+        """(T, 3) outward normals of triangles, with the length of twice their area, A^2."""
+        return triangle_normals(self.vertices, self.triangles)
+
+    @cached_property
     def normals(self) -> Floats:
         """(V, 3) outward unit normals at the vertices."""
-        crosses = _crosses(self.vertices, self.triangles)
-        sums = np.stack([np.bincount(self.triangles.ravel(), np.repeat(crosses[:, d], 3), len(self.vertices))
-                         for d in range(3)], 1)
+        sums = np.stack([np.bincount(self.triangles.ravel(), np.repeat(each, 3), len(self.vertices))
+                         for each in self.crosses.T], 1)
         normals: Floats = sums / np.maximum(np.linalg.norm(sums, axis=1), 1e-30)[:, None]
         return normals
 
@@ -220,44 +226,66 @@ def molecular_surface(
     positions, chosen = structure.positions[numbers], radii[numbers]
     accessible = kind == "accessible"
     closed = find_cavities(positions, chosen + probe)
-    balls = closed.centres, closed.radii
     lattice = _lattice(positions, chosen + probe, spacing)
-
-    def depths_and_areas(closed: tuple[Floats, Floats] | None) -> tuple[Grid, Floats, Floats]:
-        union = region.Surface(positions, chosen, probe, closed)
-        field = _depth(region.Surface(positions, chosen + probe, 0.0, closed) if accessible else union, lattice)
-        of_spheres, points = areas(union, not accessible)
-        atoms = union.order < len(chosen)
-        of_atoms, on_atoms = np.zeros(len(chosen)), np.empty_like(positions)
-        of_atoms[union.order[atoms]], on_atoms[union.order[atoms]] = of_spheres[atoms], points[atoms]
-        return field, of_atoms, on_atoms
-
-    field, of_atoms, points = depths_and_areas(balls)
-    parts = [(field, of_atoms, points)]
+    fields, of_atoms, points = _fields_and_areas(positions, chosen, probe, accessible, (closed.centres, closed.radii),
+                                                 [lattice])
+    parts = [(fields, of_atoms, points)]
     if cavities and len(closed):
         progress.report_progress("surface", 0.5)
-        whole, of_whole, points = depths_and_areas(None)
-        # what is neither inside nor outside; where a probe outside reaches into a cavity, it ends the cavity
-        within = replace(whole, values=np.maximum(whole.values, -field.values))
-        parts.append((within, np.clip(of_whole - of_atoms, 0, None), points))
+        parts.append(_in_cavities(positions, chosen, probe, accessible, closed, lattice))
     made: list[tuple[NDArray[Any], ...]] = []
-    for cavity, (field, of_atoms, points) in enumerate(parts):
-        if field.values.min() >= 0:  # cavities without a node
+    for cavity, (fields, of_atoms, points) in enumerate(parts):
+        vertices, triangles = marching_triangles(fields)
+        if not len(vertices):  # cavities without a node
             continue
-        vertices, triangles = _marching(field, cavity > 0)
         _, atoms_of = NearestSphere(positions, chosen, CELL).find(vertices)
         vertices = _outside(vertices, positions[atoms_of], chosen[atoms_of] + probe * accessible)
         missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
         if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
             np.add.at(of_atoms, atoms_of[_next_to(vertices, points[missing])], of_atoms[missing])
             of_atoms[missing] = 0
-        number = closed.numbers[NearestSphere(*balls, CELL).find(vertices)[1]] if cavity else np.zeros(len(vertices),
-                                                                                                       np.int64)
+        number = np.zeros(len(vertices), np.int64)
+        if cavity:
+            number = closed.numbers[NearestSphere(closed.centres, closed.radii, CELL).find(vertices)[1]]
         made.append((vertices, triangles + sum(len(part[0]) for part in made), numbers[atoms_of],
-                     _spread(vertices, triangles, atoms_of, of_atoms), number))
+                     spread_areas(vertices, triangles, atoms_of, of_atoms), number))
     vertices, triangles, atoms_of, of_vertices, number = (np.concatenate(part) for part in zip(*made, strict=True))
     return Surface(vertices, triangles, atoms_of, of_vertices, kind, number, positions, chosen, probe,
                    closed.centres)
+
+
+def _fields_and_areas(positions: Floats, radii: Floats, probe: float, accessible: bool, closed: tuple[Floats, Floats],
+                      lattices: Sequence[Lattice]) -> tuple[list[Grid], Floats, Floats]:
+    """Return maps of depths on lattices, and the area (N,), A^2, of each atom and a point (N, 3), A, of its part."""
+    union = region.Surface(positions, radii, probe, closed)
+    drawn = region.Surface(positions, radii + probe, 0.0, closed) if accessible else union
+    of_spheres, points = areas(union, not accessible)
+    atoms = union.order < len(radii)
+    of_atoms, on_atoms = np.zeros(len(radii)), np.empty_like(positions)
+    of_atoms[union.order[atoms]], on_atoms[union.order[atoms]] = of_spheres[atoms], points[atoms]
+    return [_depth(drawn, lattice) for lattice in lattices], of_atoms, on_atoms
+
+
+def _in_cavities(positions: Floats, radii: Floats, probe: float, accessible: bool, closed: ClosedCavities,
+                 lattice: Lattice) -> tuple[list[Grid], Floats, Floats]:
+    """Return :func:`_fields_and_areas` of cavities: what is neither inside nor outside, on lattices around them.
+
+    Where a probe outside reaches into a cavity, it ends the cavity. Only atoms as far away as a probe in a cavity, one
+    that touches it, and an atom that covers that one are needed.
+    """
+    from_balls, _ = NearestSphere(closed.centres, closed.radii, CELL).find(positions)
+    around = 2 * float(lattice.spacing.max())
+    near = np.flatnonzero(from_balls < 3 * probe + float(radii.max()) + 2 * around)
+    balls, none = (closed.centres, closed.radii), (closed.centres[:0], closed.radii[:0])
+    windows = closed.windows(lattice, probe + around)
+    (fields, of_closed, _), (whole, of_whole, places) = (
+        _fields_and_areas(positions[near], radii[near], probe, accessible, each, windows) for each in (balls, none))
+    of_atoms, points = np.zeros(len(radii)), np.empty_like(positions)
+    # the other atoms, none of which is the nearest one to a point of such a probe, have the same area in both
+    of_atoms[near] = np.clip(of_whole - of_closed, 0, None) * (from_balls[near] <= radii[near] + 2 * probe)
+    points[near] = places
+    return ([replace(all_, values=np.maximum(all_.values, -field.values))
+             for all_, field in zip(whole, fields, strict=True)], of_atoms, points)
 
 
 def _lattice(positions: Floats, radii: Floats, spacing: float) -> Lattice:
@@ -345,33 +373,3 @@ def _next_to(vertices: Floats, points: Floats) -> Integers:
 
     result: Integers = cKDTree(vertices).query(points, workers=-1)[1]
     return result
-
-
-def _spread(vertices: Floats, triangles: Integers, atoms: Integers, areas: Floats) -> Floats:
-    """Return areas (V,) of vertices: each atom's area (N,), divided in proportion to the triangles at its vertices."""
-    each = np.linalg.norm(_crosses(vertices, triangles), axis=1) / 6
-    thirds = np.bincount(triangles.ravel(), np.repeat(each, 3), len(vertices))
-    of_atom = np.bincount(atoms, thirds, len(areas))
-    result: Floats = thirds * (areas / np.maximum(of_atom, 1e-30))[atoms]
-    return result
-
-
-def _crosses(vertices: Floats, triangles: Integers) -> Floats:
-    """Return normals (T, 3) of triangles, with the length of twice their area."""
-    a, b, c = (vertices[triangles[:, n]] for n in range(3))
-    return np.cross(b - a, c - a)
-
-
-def _marching(field: Grid, cavity: bool = False) -> tuple[Floats, Integers]:
-    """Return vertices and triangles of the surface around the region in which a field is positive.
-
-    That of a cavity encloses the region where it is negative.
-    """
-    vertices, triangles, _, _ = extras.load_optional("skimage.measure", "surfaces",
-                                                     "surface").marching_cubes(field.values, 0.0)
-    vertices = vertices.astype(np.float64) * field.lattice.spacing + field.lattice.origin
-    triangles = triangles.astype(np.int64)
-    a, b, c = (vertices[triangles[:, n]] for n in range(3))
-    if (np.einsum("ij,ij->", np.cross(a, b), c) < 0) != cavity:  # six times the signed volume
-        triangles = triangles[:, ::-1]
-    return vertices, np.ascontiguousarray(triangles)

@@ -113,8 +113,7 @@ def find_patches(surface: Surface, values: Floats, threshold: float, owners: Int
 
 def areas_of_triangles(surface: Surface) -> Floats:
     """Return areas (T,), A^2, of triangles, to which the areas of the vertices are distributed."""
-    corners = surface.vertices[surface.triangles]
-    flat = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) / 2
+    flat = np.linalg.norm(surface.crosses, axis=1) / 2
     around = np.bincount(surface.triangles.ravel(), np.repeat(flat, 3), len(surface.vertices))
     ratios = surface.areas / np.maximum(around, 1e-30)
     areas: Floats = flat * ratios[surface.triangles].sum(1)
@@ -127,45 +126,63 @@ def _of_sign(surface: Surface, values: Floats, threshold: float, owners: Integer
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    triangles, count = surface.triangles, len(values)
     above = sign * values >= threshold
-    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
-    edges = edges[above[edges].all(1)]
-    graph = coo_array((np.ones(len(edges), bool), (edges[:, 0], edges[:, 1])), shape=(count, count))
-    places = np.where(above, connected_components(graph, directed=False)[1], -1)
+    is_known = np.isfinite(values)
+    rows = np.flatnonzero(_at_any(above, surface.triangles))
+    ends = surface.triangles[rows].T
+    vertices, row = np.flatnonzero(above), np.cumsum(above) - 1
+    edges = np.concatenate([row[ends[[n, n - 1]][:, above[ends[n]] & above[ends[n - 1]]]] for n in range(3)], 1)
+    graph = coo_array((np.ones(edges.shape[1], bool), tuple(edges)), shape=(len(vertices), len(vertices)))
+    _, labels = connected_components(graph, directed=False)
     # triangles with a vertex above, all of which are in the same patch; the highest vertex is first
-    rows = np.flatnonzero(above[triangles].any(1) & np.isfinite(values[triangles]).all(1))
-    order = np.argsort(-sign * values[triangles[rows]], axis=1)
-    corners = np.take_along_axis(triangles[rows], order, 1)
-    parts, integrals = _clipped(sign * values[corners], threshold)
-    names, patch = np.unique(places[corners[:, 0]], return_inverse=True)
+    rows = rows[~_at_any(~is_known, surface.triangles[rows])]
+    corners = surface.triangles[rows]
+    corners = np.take_along_axis(corners, np.argsort(-sign * values[corners], axis=1), 1)
+    heights = sign * values[corners]
+    parts, integrals = _clipped(heights, threshold)
+    label = labels[row[corners[:, 0]]]
+    names = np.flatnonzero(np.bincount(label))  # of all but those without a triangle inside of the map
+    number = np.full(labels.max(initial=0) + 1, -1)
+    number[names] = np.arange(len(names))
+    patch, patches_of_vertices = number[label], number[labels]
     areas, integrals = weights[rows] * parts, weights[rows] * sign * integrals
     area = np.bincount(patch, areas, len(names))
+    # each triangle's part above is divided among its vertices above
+    kept = above[corners]
+    share = np.bincount(corners.ravel(), (kept * (areas / kept.sum(1))[:, None]).ravel(), len(values))[vertices]
+    used = patches_of_vertices >= 0
 
     def means(of_vertices: Floats) -> Floats:
-        """Return the means by area (P, 3) of what vertices have (V, 3), over their part of each triangle above."""
-        kept = above[corners]
-        middle = (of_vertices[corners] * kept[..., None]).sum(1) / kept.sum(1)[:, None]
-        return np.stack([np.bincount(patch, areas * x, len(names)) for x in middle.T], 1) / area[:, None]
+        """Return the means by area (P, 3) of what vertices have (V, 3)."""
+        return np.stack([np.bincount(patches_of_vertices[used], (share * x[vertices])[used], len(names))
+                         for x in of_vertices.T], 1) / area[:, None]
 
     centres, normals = means(surface.vertices), means(surface.normals)
     normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
     integral = np.bincount(patch, integrals, len(names))
     extremes = np.full(len(names), -np.inf)
-    np.maximum.at(extremes, patch, sign * values[corners[:, 0]])
-    kinds, owner = np.unique(owners[corners[:, 0]], return_inverse=True)
-    shares = coo_array((areas, (patch, owner)), shape=(len(names), len(kinds))).tocsr()
+    np.maximum.at(extremes, patch, heights[:, 0])
+    shares = coo_array((areas, (patch, owners[corners[:, 0]])), shape=(len(names), owners.max(initial=0) + 1)).tocsr()
     ranks = np.argsort(-area, kind="stable")
     patches = []
-    for number, n in enumerate(ranks.tolist(), 1):
-        row = shares[[n]].tocoo()
-        first = np.argsort(-row.data, kind="stable")
-        patches.append(Patch(f"{'+' if sign > 0 else '-'}{number}", float(area[n]), float(integral[n]),
-                             float(sign * extremes[n]), centres[n], normals[n], kinds[row.coords[1][first]],
-                             row.data[first] / area[n]))
-    numbers = np.full(count + 1, -1)
-    numbers[names[ranks]] = np.arange(len(names))
-    return patches, numbers[places]
+    for rank, n in enumerate(ranks.tolist(), 1):
+        part = slice(*shares.indptr[n:n + 2])
+        first = np.argsort(-shares.data[part], kind="stable")
+        patches.append(Patch(f"{'+' if sign > 0 else '-'}{rank}", float(area[n]), float(integral[n]),
+                             float(sign * extremes[n]), centres[n], normals[n],
+                             shares.indices[part][first].astype(np.int64), shares.data[part][first] / area[n]))
+    ranked = np.full(len(names) + 1, -1)
+    ranked[ranks] = np.arange(len(names))
+    places = np.full(len(values), -1)
+    places[vertices] = ranked[patches_of_vertices]
+    return patches, places
+
+
+def _at_any(chosen: NDArray[np.bool_], triangles: Integers) -> NDArray[np.bool_]:
+    """Return whether any vertex of each triangle is chosen."""
+    a, b, c = triangles.T
+    found: NDArray[np.bool_] = chosen[a] | chosen[b] | chosen[c]
+    return found
 
 
 def _clipped(values: Floats, threshold: float) -> tuple[Floats, Floats]:

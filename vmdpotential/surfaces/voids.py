@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.grid.lattice import Lattice
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -25,7 +27,7 @@ _SLACK = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Cavities:
+class ClosedCavities:
     """Closed cavities, as balls that cover them.
 
     Parameters
@@ -43,8 +45,28 @@ class Cavities:
     def __len__(self) -> int:
         return int(self.numbers.max(initial=0))
 
+    def windows(self, lattice: Lattice, margin: float) -> list[Lattice]:
+        """Return parts of a lattice that do not overlap, with all nodes within `margin`, A, of the balls."""
+        low, high = np.full((len(self), 3), np.inf), np.full((len(self), 3), -np.inf)
+        np.minimum.at(low, self.numbers - 1, self.centres - self.radii[:, None])
+        np.maximum.at(high, self.numbers - 1, self.centres + self.radii[:, None])
+        low = np.maximum(np.floor((low - margin - lattice.origin) / lattice.spacing), 0).astype(np.int64)
+        high = np.minimum(np.ceil((high + margin - lattice.origin) / lattice.spacing) + 1,
+                          lattice.shape).astype(np.int64)
+        from scipy.sparse.csgraph import connected_components
 
-def find_cavities(centres: Floats, radii: Floats) -> Cavities:
+        while True:  # boxes that overlap become one
+            overlap = ((low[:, None] < high) & (low < high[:, None])).all(2)
+            count, box = connected_components(overlap, directed=False)
+            joined_low, joined_high = np.full((count, 3), lattice.size), np.zeros((count, 3), np.int64)
+            np.minimum.at(joined_low, box, low)
+            np.maximum.at(joined_high, box, high)
+            if count == len(low):
+                return [lattice.window(*each) for each in zip(low, high, strict=True)]
+            low, high = joined_low, joined_high
+
+
+def find_cavities(centres: Floats, radii: Floats) -> ClosedCavities:
     """Return the closed parts of the space outside of spheres with centres (N, 3) and radii (N,), A."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
@@ -80,4 +102,4 @@ def find_cavities(centres: Floats, radii: Floats) -> Cavities:
     named, numbers = np.unique(part[inner], return_inverse=True)
     rank = np.empty(len(named), np.int64)
     rank[np.argsort(-widths[named], kind="stable")] = np.arange(1, len(named) + 1)
-    return Cavities(places[inner] + middle, np.sqrt(squares[inner]) + _SLACK, rank[numbers.reshape(-1)])
+    return ClosedCavities(places[inner] + middle, np.sqrt(squares[inner]) + _SLACK, rank[numbers.reshape(-1)])
