@@ -12,7 +12,6 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.batch import unique_names_of
 from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
@@ -28,6 +27,7 @@ from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
 from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
 from vmdpotential.surfaces.patches import MIN_NAMED
 
+from ..batch.inputs import unique_names_of
 from .correspondence import corresponding_residues
 from .over_frames import TOTALS, Floats, Integers, SurfacePatches
 

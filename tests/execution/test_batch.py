@@ -17,9 +17,9 @@ from helpers import shell
 from structure_files import MDA
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.batch import BatchItem, inputs_of, run_batch, unique_names_of
 from vmdpotential.io import read_map, read_structure
 from vmdpotential.io.files.recognise import is_structure
+from vmdpotential.plugins.batch.inputs import BatchItem, inputs_of, run_batch, unique_names_of
 
 WATER = """\
 ATOM      1  O   HOH A   1       0.000   0.000   0.000  1.00  0.00           O
@@ -163,7 +163,7 @@ def test_a_killed_run_goes_on(tmp_path):
     out = tmp_path / "out"
     script = (f"import sys; sys.path[:0] = {[str(Path(__file__).parent), str(Path(helpers.__file__).parent)]!r}\n"
               "from test_batch import run, Path\n"
-              "from vmdpotential.execution import batch\n"
+              "from vmdpotential.plugins.batch import inputs as batch\n"
               "batch.INTERVAL, batch.TIMES = 0.0, 0.0\n"
               f"run([Path(path) for path in {[str(path) for path in paths]!r}], Path({str(out)!r}), workers=1)")
     assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == -signal.SIGKILL

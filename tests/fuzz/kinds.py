@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from vmdpotential import cache
-from vmdpotential.execution import batch, blocks
+from vmdpotential.execution import blocks
 from vmdpotential.execution.work import Work
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import open_map, read_structure, read_topology, write_map, write_structure
@@ -34,6 +34,7 @@ from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.batch import inputs as batch
 from vmdpotential.plugins.orbitals.evaluate import density_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.plugins.preparation.components import find_component

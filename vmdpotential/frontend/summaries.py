@@ -16,8 +16,6 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compare two maps: difference, correlation and Hodgkin index", True),
     "vmdpotential.commands.average:command": (
         "Average the potential over the frames of a trajectory", True),
-    "vmdpotential.commands.batch:command": (
-        "Run a command for each file of a folder or a list, or for each row of a table", False),
     "vmdpotential.commands.live:command": (
         "Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed", True),
     "vmdpotential.commands.devices:command": (
@@ -34,6 +32,8 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
         "Time a map of a box of random water molecules on this machine", False),
     "vmdpotential.plugins.agents.command:command": (
         "Serve the commands as tools of the Model Context Protocol, for agents", False),
+    "vmdpotential.plugins.batch.command:command": (
+        "Run a command for each file of a folder or a list, or for each row of a table", False),
     "vmdpotential.plugins.complementarity.command:command": (
         "Compute the electrostatic complementarity of two molecules that touch", True),
     "vmdpotential.plugins.densities.command:command": (

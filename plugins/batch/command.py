@@ -14,7 +14,15 @@ from typing import Annotated, Any
 from vmdpotential import registry
 from vmdpotential.commands.options import Force, check_are_maps
 from vmdpotential.errors import CheckError, InputError, UsageError, similar_hint
-from vmdpotential.execution.batch import (
+from vmdpotential.grid.lattice import Grid
+from vmdpotential.io.files import output as files
+from vmdpotential.io.files import recognise
+from vmdpotential.io.files import text as text_files
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.parameters import Command, Option, Parameter, Report, ReportRows, other_names, parameters_of
+from vmdpotential.results import Result, TableColumns
+
+from .inputs import (
     FILE_SEPARATOR,
     FIRST_COLUMNS,
     LAST_COLUMNS,
@@ -26,13 +34,6 @@ from vmdpotential.execution.batch import (
     run_batch,
     unique_names_of,
 )
-from vmdpotential.grid.lattice import Grid
-from vmdpotential.io.files import output as files
-from vmdpotential.io.files import recognise
-from vmdpotential.io.files import text as text_files
-from vmdpotential.molecule.structure import Structure
-from vmdpotential.parameters import Command, Option, Parameter, Report, ReportRows, other_names, parameters_of
-from vmdpotential.results import Result, TableColumns
 
 #: Parameters of commands that do not apply to a batch, which computes every input completely.
 _LEFT_OUT = ("partial",)
