@@ -288,7 +288,7 @@ class BornProfile(Result):
 
 
 command = Command.of(born, examples=(
-    "born channel.pdb --ion K+ --set membrane=auto -o potassium.csv --figure potassium.png",
+    "born channel.pdb --ion K+ --set membrane=auto --spacing 1 -o potassium.csv --figure potassium.png",
     "born entry.pdb --ion Na+ --along z --positions 20 --spacing 1",
 ), python="""\\
 >>> structure = vp.prepare("data/1hvr.pdb.gz").structure

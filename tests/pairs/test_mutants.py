@@ -20,7 +20,7 @@ from vmdpotential.plugins.pairs.mutate import mutate_residue
 from vmdpotential.units import coulomb_constant, debye_length
 
 DOMAINS = ("resid 122-159", "resid 30-59")
-OPTIONS = {"between": DOMAINS, "solvent": "gb", "parameters": ["charmm36.xml"]}
+OPTIONS = {"between": DOMAINS, "solvent": "gb"}  # OpenMM needs seconds to find Lennard-Jones parameters
 #: Atoms of an arginine that an alanine keeps, by CHARMM's names, and the name in alanine of those that differ.
 KEPT = {"N": "N", "HN": "H", "CA": "CA", "HA": "HA", "CB": "CB", "HB1": "HB1", "HB2": "HB2", "CG": "HB3", "C": "C",
         "O": "O"}
@@ -126,7 +126,8 @@ def test_changes_are_differences_in_the_same_frames(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "DISK", 1e12)  # blocks are kept that are soon computed again
 
     def run(name, **more):
-        return energy(PSF, DCD, frames="::4", mutate=("36/ALA", "123/GLY"), output=tmp_path / name, **OPTIONS, **more)
+        return energy(PSF, DCD, frames="::4", mutate=("36/ALA", "123/GLY"), output=tmp_path / name,
+                      parameters=["charmm36.xml"], **OPTIONS, **more)
 
     def stop(label, fraction):
         if label == "25 frames" and fraction > 0.6:
@@ -180,7 +181,7 @@ def test_charges_of_templates():
 def test_a_membrane_is_found_once(kinase, caplog):
     """For the wild type and its mutants, which are in the same membrane."""
     marked = replace(kinase[0], planes=(-15.0, 15.0))
-    options = {"between": DOMAINS, "solvent": "pb", "spacing": 2.0, "mutate": ("36/ALA", "123/GLY")}
+    options = {"between": DOMAINS, "solvent": "pb", "spacing": 2.0, "mutate": ("36/ALA",)}
     found = energy(marked, set={"membrane": "auto"}, **options)
     assert sum("membrane between" in record.getMessage() for record in caplog.records) == 1
     given = energy(marked, set={"membrane": 30.0}, **options)
