@@ -11,6 +11,7 @@ a warning, more memory than the plan, more than ten seconds, a crash.
     python -m fuzz --kills 100 --seed 7                      commands that are ended by a signal; see fuzz.kills
     python -m fuzz --systems 500 --seed 7                    random systems; see fuzz.systems
     python -m fuzz --tools 10000 --seed 7                    calls of the tools for agents; see fuzz.tools
+    python -m fuzz --kind titrated                           a task on damaged files; see fuzz.answers
     pytest tests/fuzz                                        what every run of the tests does
 
 Every case is made by its seed and its index alone. A violation is kept as a file, and its name is printed; once it is

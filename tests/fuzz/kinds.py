@@ -42,6 +42,8 @@ from vmdpotential.plugins.preparation.prepare import prepare_structure
 from vmdpotential.plugins.probes.ligands import read_ligand
 from vmdpotential.preparation.charged import charge_structure
 
+from .answers import READ as TASKS
+from .answers import answers_seeds
 from .seeds import ITP, MOL2, NAMES, grid, netcdf, system
 from .seeds import frames as written_frames
 
@@ -287,6 +289,7 @@ READ: dict[str, Callable[[Path], None]] = {
     "parameters of a topology": _topology, "charges": _charges, "groups": _groups, "cell": _cell, "points": _points,
     "parameters of ions": _ion_parameters, "block": _block, "cache": _cache, "batch": _batch, "opened map": _opened_map,
     "wave function": _wave_function, "ligand": _ligand, "copies": _copies, "velocities": _velocities,
+    **TASKS,
 }
 if importlib.util.find_spec("zarr"):
     READ |= {f"zarr {name.replace('/', ' ')}": functools.partial(_zarr, name) for name in zarr_files()}
@@ -337,6 +340,7 @@ def more_seeds(known: dict[str, Seeds]) -> dict[str, Seeds]:
     if importlib.util.find_spec("zarr"):
         for name, data in zarr_files().items():
             seeds[f"zarr {name.replace('/', ' ')}"] = [(".json" if name.endswith(".json") else ".chunk", data)]
+    seeds |= answers_seeds()
     seeds["structure"] = [(".molden", (DATA / "ecp_core.molden").read_bytes()), (".cube", _cube())]
     if importlib.util.find_spec("iodata"):
         examples = resources.files("iodata.test.data")

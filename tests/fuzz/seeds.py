@@ -244,21 +244,22 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
     return result
 
 
-def frames(suffixes: tuple[str, ...]) -> list[tuple[str, bytes]]:
-    """Return trajectories of two frames, as MDAnalysis writes them."""
+def frames(suffixes: tuple[str, ...], positions: NDArray[np.float64] | None = None) -> list[tuple[str, bytes]]:
+    """Return trajectories of two frames of the system, or of positions (N, 3), as MDAnalysis writes them."""
     import warnings
 
     import MDAnalysis
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        universe = MDAnalysis.Universe.empty(len(NAMES), trajectory=True)
-        universe.atoms.positions = system().positions
+        places = system().positions if positions is None else positions
+        universe = MDAnalysis.Universe.empty(len(places), trajectory=True)
+        universe.atoms.positions = places
         universe.dimensions = [20, 21, 22, 90, 90, 90]
         result = []
         for suffix in suffixes:
             path = Path(folder) / f"seed{suffix}"
-            with MDAnalysis.Writer(str(path), len(NAMES)) as writer:
+            with MDAnalysis.Writer(str(path), len(places)) as writer:
                 writer.write(universe.atoms)
                 writer.write(universe.atoms)
             result.append((suffix, path.read_bytes()))

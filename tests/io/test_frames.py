@@ -154,13 +154,13 @@ def test_frames_of_a_part_are_not_beyond_the_end(caplog, tmp_path, step):
     assert not caplog.text
 
 
-def test_values_that_are_not_numbers_are_told(tmp_path):
+@pytest.mark.parametrize("value", [np.nan, np.inf, -3e38, 2e8])
+def test_coordinates_that_are_implausible_are_told(tmp_path, value):
     positions = np.zeros((2, 4, 3))
-    positions[1, 2, 1] = np.nan
-    with pytest.raises(InputError, match="atom 3 "):
+    positions[1, 2, 1] = value
+    with pytest.raises(InputError, match="frame 1 atom 3 "):
         list(Trajectory(write_frames(tmp_path / "frames.dcd", positions, CELL), 4))
-    # the sum of these is too large, not the values
-    large = write_frames(tmp_path / "large.dcd", np.full((1, 40, 3), 3e38), CELL)
+    large = write_frames(tmp_path / "large.dcd", np.full((1, 40, 3), 9e7), CELL)
     assert len(list(Trajectory(large, 40, single=True))) == 1
 
 

@@ -15,7 +15,7 @@ from vmdpotential import potential_map
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.pores import WIDEST, describe_pores, find_pores
 from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import write_structure
 from vmdpotential.plugins.pores.check import (
@@ -236,6 +236,13 @@ def test_command(capsys, tmp_path, channel):
         rows = list(csv.DictReader(file))
     assert float(rows[2]["energy"]) == pytest.approx(middle["energy"], rel=1e-6)
     assert (tmp_path / "k.png").stat().st_size > 1000
+
+
+def test_an_atom_far_away_is_refused_before_memory_is_taken(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "200M")
+    far = replace(charges_at([[0, 0, 0], [9e6, 9e6, 9e6]], [1.0, 0.0]), radii=np.full(2, 2.0))
+    with pytest.raises(MemoryPlanError):
+        vp.born(far, atoms="all", ion="Cl-", points=np.array([[0, 0, 3.0]]), spacing=1.0)
 
 
 def test_points_and_python(tmp_path, channel):

@@ -19,6 +19,7 @@ from vmdpotential.continuum.molecule import Membrane
 from vmdpotential.continuum.pores import describe_pores
 from vmdpotential.continuum.solution import (
     FREE_COARSE_NODES,
+    NODE_BYTES,
     NodePotential,
     TwoLattices,
     coarse_lattice_around,
@@ -41,11 +42,6 @@ from vmdpotential.units import coulomb_constant
 log = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
-
-#: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
-#: direction and cycle of multigrid with its coarse levels; the ions' term, the solution and the potential of
-#: the charges; and the coarse lattice.
-BYTES = 66
 
 #: Bytes per atom: its neighbours and the arcs of its surface.
 ATOM_BYTES = 2000
@@ -243,16 +239,17 @@ class PoissonBoltzmann(ContinuumSolver):
         nodes, largest = fine.size, float(request.solution.radii.max(initial=0.0))
         box = request.charges.box
         coarse = coarse_lattice_around(fine, np.array(box.low) - largest, np.array(box.high) + largest)[0].size
-        if coarse > max(FREE_COARSE_NODES, nodes) and (needed := BYTES * coarse) > memory.limit():
+        if coarse > max(FREE_COARSE_NODES, nodes) and (needed := NODE_BYTES * coarse) > memory.limit():
             return Refusal(f"{memory.size(needed)} are needed for the surroundings of an atom with a radius of "
                            f"{largest:g} A, and {memory.size(memory.limit())} are available",
                            "correct the radii, or use a larger {spacing}", MemoryPlanError)
         maps = 200 * request.target.size if request.at_points else result_bytes(request)
         held = nodes + max(0, coarse - max(FREE_COARSE_NODES, nodes))
-        taken = maps + BYTES * held + ATOM_BYTES * request.charges.count
+        taken = maps + NODE_BYTES * held + ATOM_BYTES * request.charges.count
         if taken > memory.limit() or (not request.at_points and request.planes is not None):
             return refuse_lattice(lattice, taken, lambda coarser: (
-                BYTES * enclosing_lattice(coarser)[0].size + 4 * coarser.size + ATOM_BYTES * request.charges.count))
+                NODE_BYTES * enclosing_lattice(coarser)[0].size + 4 * coarser.size
+                + ATOM_BYTES * request.charges.count))
         costs, steps = engine.costs, 4 if request.solution.values["nonlinear"] else 1
         return Estimate(costs.fixed + steps * costs.continuum_node * nodes
                         + costs.continuum_atom * request.charges.count, taken)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import registry
+from vmdpotential import memory, registry
 from vmdpotential.continuum import layers
 from vmdpotential.continuum.equation import (
     KERNELS,
@@ -54,6 +54,11 @@ T = TypeVar("T")
 
 #: The coarse lattice reaches this far beyond the molecule, A.
 BEYOND = 16.0
+
+#: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
+#: direction and cycle of multigrid with its coarse levels; the ions' term, the solution and the potential of
+#: the charges; and the coarse lattice.
+NODE_BYTES = 66
 
 #: Number of nodes that the coarse lattice may always have.
 FREE_COARSE_NODES = 800_000
@@ -184,6 +189,8 @@ class TwoLattices:
     ------
     TaskError
         When the solution does not converge.
+    MemoryPlanError
+        When atoms far away, or large ones, make the coarse lattice too large.
     """
 
     fine: Problem
@@ -197,6 +204,9 @@ class TwoLattices:
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
         margin, (low, high) = float(continuum.radii.max(initial=0.0)), coordinate_bounds(continuum.positions)
         wide, levels, self.ratio = coarse_lattice_around(fine, low - margin, high + margin)
+        if wide.size > max(FREE_COARSE_NODES, fine.size):
+            memory.require(NODE_BYTES * wide.size, "the solution around the atoms",
+                           "correct their positions and radii, or use a larger {spacing}")
         with engine.room(0):  # everything is on one GPU
             self.far = Problem(continuum, wide, levels, total, engine, COARSE_CLOSED_FORM_SPACINGS, lasting)
             self._solve(before)

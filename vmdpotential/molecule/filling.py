@@ -60,7 +60,8 @@ def filled_fraction(structure: Structure) -> tuple[float, bool]:
         if occupied >= LEAST:
             return float(occupied), True
     apart = max(APART, float(cell.volume / POINTS) ** (1 / 3))
-    counts = np.maximum(1, np.ceil(lengths / apart)).astype(int)
+    while (counts := np.maximum(1, np.ceil(lengths / apart)).astype(int)).prod() > 8 * POINTS:  # a very flat cell
+        apart *= 1.5
     points = np.stack(np.meshgrid(*((np.arange(n) + 0.5) / n for n in counts), indexing="ij"), -1) @ cell.vectors
     sample = positions[:: 1 + len(positions) // 2000]
     nearest = cKDTree(positions).query(sample, k=2)[0][:, 1] if len(positions) > 1 else np.zeros(1)

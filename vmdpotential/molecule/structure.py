@@ -34,6 +34,9 @@ def _frozen(array: ArrayLike, dtype: Any, name: str) -> NDArray[Any]:
 #: Largest plausible charge of an atom, e; larger ones come from damaged files, and their squares could overflow.
 LARGEST_CHARGE = 1e9
 
+#: Largest plausible coordinate, A; sums and surfaces lose their digits with larger ones, which come from damaged files.
+LARGEST_COORDINATE = 1e8
+
 
 @dataclass(frozen=True, eq=False)
 class Topology:
@@ -272,12 +275,9 @@ class Structure:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and len(value) != count:
                 raise InputError(f"{where}: {len(value)} {name.replace('_', ' ')} for {count} atoms")
-        bad = np.flatnonzero(~np.isfinite(self.positions).all(1))
-        if len(bad):
-            raise InputError(
-                f"{where}: atom {bad[0] + 1} ({self.label(int(bad[0]))}) has coordinates that are not numbers",
-                "repair or remove it"
-            )
+        if (atom := find_implausible_position(self.positions)) is not None:
+            raise InputError(f"{where}: atom {atom + 1} ({self.label(atom)}) has coordinates that are "
+                             f"{describe_position(self.positions[atom])}", "repair or remove it")
         if self.charges is not None:
             bad = np.flatnonzero(~np.isfinite(self.charges))
             if len(bad):
@@ -453,6 +453,18 @@ class Structure:
     def with_charges(self, charges: ArrayLike) -> Structure:
         """Return the same atoms with other charges, (N,) e."""
         return replace(self, charges=np.asarray(charges, np.float64))
+
+
+def find_implausible_position(positions: NDArray[Any]) -> int | None:
+    """Return the first atom of positions (N, 3), A, with a coordinate that is no number or implausibly large."""
+    if not positions.size or max(-positions.min(), positions.max()) <= LARGEST_COORDINATE:  # not for NaN
+        return None
+    return int(np.argmin((np.abs(positions) <= LARGEST_COORDINATE).all(1)))
+
+
+def describe_position(position: NDArray[Any]) -> str:
+    """Return what is wrong with an implausible position, for errors."""
+    return f"beyond {LARGEST_COORDINATE:g} A" if np.isfinite(position).all() else "not numbers"
 
 
 def atom_label(structure: Structure, atom: int, whole_residue: bool) -> str:
