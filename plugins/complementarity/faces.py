@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.continuum.solution import continuum_of_request, solve_charge_sets
+from vmdpotential.engines import get_engine, with_transforms
+from vmdpotential.grid.lattice import Lattice
+from vmdpotential.maps.interaction import medium_of_sum
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import Engine, MethodOptions, Spacing
 from vmdpotential.maps.solute import in_continuum
+from vmdpotential.maps.solution import solution_of
 from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.points import potential_at
 from vmdpotential.surfaces.contact import BuriedFace, find_faces, interface_axes
 
 from .correlation import Agreement, FaceSample, agreements, opposition, weighted_sums
@@ -24,6 +28,9 @@ Floats = NDArray[np.float64]
 #: the fine one over the difference of both, for which the second order would give 1/3. The number of vertices of each
 #: face at which they are compared, about.
 COARSER, OF_DIFFERENCE, COMPARED = 2.0, 0.5, 2000
+
+#: Margin of the lattice around the molecules, A.
+LATTICE_MARGIN = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +116,16 @@ def find_interface(structure: Structure, first: Mask, second: Mask, solution: Me
     buried = find_faces(structure, first, second, probe=probe, spacing=mesh_spacing)
     counts = [len(face.areas) for face in buried]
     points = np.concatenate([face.places for face in buried])
-    charges = structure.known_charges
+    charges, medium = structure.known_charges, medium_of_sum(replace(solution, method="pb"))
+    positions, device = structure.positions[both], with_transforms(get_engine(engine))
 
     def potentials(step: float, places: Floats) -> list[Floats]:
         """Return the potentials of the charges of each part at points of both faces."""
-        return [potential_at(replace(structure, charges=np.where(part, charges, 0.0)), places, method="pb",
-                             boundary="open", atoms=both, spacing=step, screened=solution.screened,
-                             temperature=solution.temperature, dielectric=solution.dielectric,
-                             parameters=solution.parameters, radii=solution.radii, engine=engine)
-                for part in (first, second)]
+        molecules = continuum_of_request(solution_of(structure, both, solution.radii, medium, "kT/e", step), positions,
+                                         charges[both])
+        sets = (np.where(part, charges, 0.0)[both] for part in (first, second))
+        return [solved.at(places, False)[0] for solved in solve_charge_sets(
+            molecules, Lattice.around(positions, step, LATTICE_MARGIN), device, sets)]
 
     a, b = potentials(spacing, points)
     faces = (ContactFace(buried[0].surface, buried[0].buried, a[: counts[0]], b[: counts[0]]),

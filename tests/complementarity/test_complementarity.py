@@ -97,6 +97,16 @@ def test_mirrored_charges_of_opposite_sign_give_1_and_equal_ones_minus_1(sign, v
     assert made.pearson[0].value == pytest.approx(made.pearson[1].value, abs=1e-3)
 
 
+def test_potentials_on_faces_are_those_at_points():
+    structure, first = slab()
+    made = interface_of(structure, first)
+    for face, part in zip(made.faces, (first, ~first), strict=True):
+        for potential, charged in ((face.own, part), (face.partner, ~part)):
+            alone = replace(structure, charges=np.where(charged, structure.known_charges, 0.0))
+            expected = vp.potential_at(alone, face.places, method="pb", boundary="open", atoms="all", spacing=1.0)
+            assert potential == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
+
+
 def test_exchanging_the_molecules_or_scaling_charges_changes_nothing():
     structure, first = slab(-1)
     more = np.where(first, 0.1, 0.0) * np.sin(np.arange(len(first)))
