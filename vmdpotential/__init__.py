@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.io import read_structure as read_structure
     from vmdpotential.io import write_map as write_map
     from vmdpotential.io import write_structure as write_structure
-    from vmdpotential.io.topologies.forcefield import nonbonded as nonbonded
     from vmdpotential.io.trajectories.frames import Trajectory as Trajectory
     from vmdpotential.ions import place_ions as place_ions
     from vmdpotential.ions import place_replicas as place_replicas
@@ -76,7 +75,6 @@ _PUBLIC = {
     "solvation_energy": "maps.solvation",
     "place_ions": "ions",
     "place_replicas": "ions",
-    "nonbonded": "io.topologies.forcefield",
     "Interaction": "interactions",
     "Quantity": "interactions",
     "draw_slice": "figures.slices",

@@ -24,8 +24,9 @@ GROUP = "vmdpotential.plugins"
 #: ``function`` is one that is no command; both are names of the package. A ``check`` of `verify` is called with an
 #: engine and a seed and returns what it compared, the relative errors and their limits. A ``preparation`` returns a
 #: structure with missing atoms and charges, and a ``pka`` the pKa values for it (the plugin preparation has both).
+#: ``ion_parameters`` has functions by the suffixes of files, which return the parameters of ions (plugin forcefields).
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
-         "function")
+         "ion_parameters", "function")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("surface", "compare", "average")

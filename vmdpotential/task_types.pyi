@@ -19,6 +19,7 @@ from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.densities.command import DensityMap
 from vmdpotential.plugins.fields.field_command import Field
 from vmdpotential.plugins.fields.profile_command import AxisProfile
+from vmdpotential.plugins.forcefields.forcefield import nonbonded as nonbonded
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.plugins.pairs.binding import binding_energy as binding_energy

@@ -49,7 +49,7 @@ class ParameterOptions:
 
     def terms(self, structure: Structure) -> Nonbonded:
         """Return the Lennard-Jones parameters of a structure's atoms."""
-        from vmdpotential.io.topologies.forcefield import nonbonded
+        from ..forcefields.forcefield import nonbonded
 
         return nonbonded(structure, self.parameters, self.allow_scripts)
 

@@ -36,11 +36,11 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
 
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("figures", "frames", "grid", "ions", "molecule", *(f"plugins.{name}" for name in (
-    "batch", "complementarity", "densities", "fields", "orbitals", "pairs", "patches", "pores",
+    "batch", "complementarity", "densities", "fields", "forcefields", "orbitals", "pairs", "patches", "pores",
     "preparation", "probes", "titration")))
 MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
-           "io.topologies.forcefield", "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
+           "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
            "maps.solvation", "parameters", "points", "progress",
            "registry", "results", "sums", "sums.potential_sum", "sums.result", "surfaces", "tasks", "units")
 

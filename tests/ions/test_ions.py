@@ -17,9 +17,9 @@ from structure_files import MDA, OPENMM, TOOLS
 from vmdpotential import read_structure
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
-from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.ions import place_ions
 from vmdpotential.ions.edit import name_ion
+from vmdpotential.plugins.forcefields.forcefield import nonbonded
 
 WATERS = {"WAT", "TIP3", "SOL", "HOH"}
 

@@ -9,9 +9,9 @@ import openmmtools
 import pytest
 
 from vmdpotential.frontend.cli import main
-from vmdpotential.io.topologies import forcefield
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.nonbonded import Nonbonded
+from vmdpotential.plugins.forcefields import forcefield
 from vmdpotential.plugins.pairs.between import warn_of_mixture
 
 NONE = np.zeros((0, 2), np.int64)

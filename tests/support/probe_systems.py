@@ -5,7 +5,7 @@ from functools import cache
 from structure_files import TOOLS
 
 from vmdpotential import io
-from vmdpotential.io.topologies.forcefield import nonbonded
+from vmdpotential.plugins.forcefields.forcefield import nonbonded
 
 PEPTIDE = TOOLS / "alanine-dipeptide-explicit"
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, get_origin
 
 from vmdpotential import __version__, registry
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.frontend.declarations import as_text, takes_data
+from vmdpotential.frontend.declarations import as_text, parameter_kind, takes_data
 from vmdpotential.frontend.summaries import SUMMARIES
 from vmdpotential.parameters import Command, Parameter
 
@@ -148,7 +148,7 @@ def summaries() -> dict[str, str]:
 
 def summary_of(command: Command) -> tuple[str, bool]:
     """Return the summary of a command, and whether it is listed with those for structures and maps."""
-    return command.summary, takes_data(command)
+    return command.summary, takes_data(command) or any(parameter_kind(p) == "structure" for p in command.parameters)
 
 
 def headings(command: Command) -> dict[str, list[Parameter]]:

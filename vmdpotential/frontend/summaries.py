@@ -57,7 +57,7 @@ SUMMARIES: dict[str, tuple[str, bool]] = {
     "vmdpotential.plugins.pores.command:command": (
         "Compute the free energy of an ion along a path through a membrane, a pore or a molecule", True),
     "vmdpotential.plugins.preparation.command:command": (
-        "Complete a structure: hydrogens, missing atoms, protonation states, charges and radii", False),
+        "Complete a structure: hydrogens, missing atoms, protonation states, charges and radii", True),
     "vmdpotential.plugins.probes.command:command": (
         "Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point", True),
     "vmdpotential.plugins.titration.command:command": (

@@ -71,7 +71,7 @@ class Topology:
         none for atoms appended later. ``terms`` is a dictionary of index arrays (M, k), with -1 for "none", and
         ``term_values`` one of (M, ...) arrays that belong to the terms of the same name.
     nonbonded : LazyNonbonded or None
-        Nonbonded parameters, if the file has them; :func:`vmdpotential.io.topologies.forcefield.nonbonded` returns
+        Nonbonded parameters, if the file has them; :func:`vmdpotential.nonbonded` returns
         these or those of separate force-field files.
 
     Examples

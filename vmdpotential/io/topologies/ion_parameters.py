@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from vmdpotential import registry
 from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
 from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix, read_text
-from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.io.topologies.prmtop import read_prmtop
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.selection import is_ion
@@ -64,20 +64,18 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     result: dict[Ion, tuple[float, float]] = {}
     files: Sequence[Path] = topology.extra.get("ion_parameters", ())
     for path in files:
-        missing_ions = [ion for ion in ions if ion not in result]
-        types = [str(topology.types[atom_of[ion]]) for ion in missing_ions]
+        missing_ions = sorted((ion for ion in ions if ion not in result), key=lambda ion: atom_of[ion])
         if not missing_ions:
             break
-        if format_suffix(path) == ".xml":
-            only_ions = structure.take(np.sort([atom_of[ion] for ion in missing_ions]))
-            table = openmm.nonbonded(only_ions, [path])
-            for name, row in zip(only_ions.residue_names.tolist(), table.types.tolist(), strict=True):
-                result[ION_RESIDUES[name.upper()]] = float(table.sigma[row]), float(table.epsilon[row])
+        rows, suffix = [atom_of[ion] for ion in missing_ions], format_suffix(path)
+        types = [str(topology.types[row]) for row in rows]
+        if suffix in registry.available("ion_parameters"):
+            parameters = registry.get("ion_parameters", suffix)(path, structure.take(np.array(rows)), types)
+            result |= {ion: parameters[kind] for ion, kind in zip(missing_ions, types, strict=True)
+                       if kind in parameters}
             continue
         path = buffered_stream(path)
-        if format_suffix(path) in charmm.SUFFIXES:
-            parameters = charmm.lennard_jones(path, types)
-        elif format_suffix(path) in PRMTOP_SUFFIXES or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
+        if suffix in PRMTOP_SUFFIXES or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
             parameters = _of_prmtop(path, missing_ions, types)
         else:
             parameters = _of_amber(path)

@@ -16,12 +16,11 @@ import numpy as np
 
 from vmdpotential.errors import BackendError, InputError, listed_words
 from vmdpotential.extras import install_command
-from vmdpotential.io.files.text import format_suffix, read_text, reading_file
+from vmdpotential.io.files.text import buffered_stream, format_suffix, read_text, reading_file
 from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
 
-#: Suffixes of parameter files, in the order in which they must be read: topologies (for numbered types) first.
-SUFFIXES = (".rtf", ".prm", ".par", ".inp", ".str")
+from . import CHARMM_SUFFIXES
 
 #: Most characters of a line; CHARMM itself reads 200.
 _LONGEST = 5000
@@ -81,9 +80,9 @@ def nonbonded(structure: Structure, files: Sequence[Path]) -> Nonbonded:
     )
 
 
-def lennard_jones(path: Path, types: Sequence[str]) -> dict[str, tuple[float, float]]:
+def ion_parameters(path: Path, ions: Structure, types: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return sigma, A, and epsilon, kcal/mol, of the types that a file has; raises the errors of :func:`nonbonded`."""
-    result = _read([path], False)[0]
+    result = _read([buffered_stream(path)], False)[0]
     atoms = {name: atom for name in types if (atom := result(name)) is not None and atom.epsilon is not None}
     return {name: (float(atom.sigma), abs(float(atom.epsilon))) for name, atom in atoms.items()}
 
@@ -136,7 +135,7 @@ def _read(files: Sequence[Path], numbered: bool) -> tuple[_Parameters, float]:
     parameters = CharmmParameterSet()
     parameters.atom_types_str = _Types(AtomType)
     factors = {}
-    for path in sorted(files, key=lambda path: SUFFIXES.index(format_suffix(path))):
+    for path in sorted(files, key=lambda path: CHARMM_SUFFIXES.index(format_suffix(path))):
         kind = format_suffix(path)
         is_topology = kind == ".rtf" or (kind == ".inp" and "top" in path.name.lower())
         with reading_file(path), warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:

@@ -16,8 +16,8 @@ from structure_files import AMBER, MDA, TOOLS
 from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io import read_structure, read_topology
 from vmdpotential.io.topologies import tpr_nonbonded
-from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.nonbonded import LazyNonbonded
+from vmdpotential.plugins.forcefields.forcefield import nonbonded
 
 TPRS = MDA / "tprs"
 

@@ -11,9 +11,10 @@ from vmdpotential.errors import InputError
 from vmdpotential.io import read_topology
 from vmdpotential.io.files.text import buffered_stream, format_suffix, reading_file
 from vmdpotential.io.structures.merge import merge_topology
-from vmdpotential.io.topologies import charmm, openmm
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.nonbonded import Nonbonded
+
+from . import CHARMM_SUFFIXES, charmm, openmm
 
 _KINDS = "CHARMM parameters (.prm, .str) with a PSF, or force fields of OpenMM (.xml)"
 
@@ -55,7 +56,7 @@ def nonbonded(structure: StructureLike, files: Sequence[Path] = (), scripts: boo
     """
     structure = as_structure(structure)
     paths = [path if format_suffix(path) == ".xml" else buffered_stream(path) for path in map(Path, files)]
-    parameters = [path for path in paths if format_suffix(path) in charmm.SUFFIXES]
+    parameters = [path for path in paths if format_suffix(path) in CHARMM_SUFFIXES]
     force_fields = [path for path in paths if format_suffix(path) == ".xml"]
     topologies = [path for path in paths if path not in parameters and path not in force_fields]
     if parameters and force_fields:

@@ -16,7 +16,6 @@ from vmdpotential import memory, units
 from vmdpotential.errors import BackendError, InputError, listed_words, shorten_text
 from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import reading_file
-from vmdpotential.io.topologies import openmm_files
 from vmdpotential.io.topologies.openmm_system import is_system
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.nonbonded import (
@@ -29,6 +28,8 @@ from vmdpotential.molecule.nonbonded import (
     unique_pairs,
 )
 from vmdpotential.molecule.structure import Structure
+
+from . import openmm_files
 
 #: kJ/mol in kcal/mol; kJ/mol nm^6 and nm^12 in kcal/mol A^6 and A^12.
 _ENERGY = 1 / units.CALORIE
@@ -282,3 +283,10 @@ def _factors(products: Floats, plain: Floats) -> Floats:
     if known.any():
         factors[~known] = np.median(factors[known])
     return factors
+
+
+def ion_parameters(path: Path, ions: Structure, types: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return sigma, A, and epsilon, kcal/mol, of the types of some ions; raises the errors of :func:`nonbonded`."""
+    table = nonbonded(ions, [path])
+    return {kind: (float(table.sigma[row]), float(table.epsilon[row]))
+            for kind, row in zip(types, table.types.tolist(), strict=True)}

@@ -17,10 +17,10 @@ from structure_files import AMBER, MDA, OPENMM
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
 from vmdpotential.extras import install_command
 from vmdpotential.io import read_structure, read_topology
-from vmdpotential.io.topologies import charmm, forcefield
-from vmdpotential.io.topologies.forcefield import nonbonded
 from vmdpotential.molecule.nonbonded import LazyNonbonded, Nonbonded, lorentz_berthelot, pairs_by_bonds
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.plugins.forcefields import charmm, forcefield
+from vmdpotential.plugins.forcefields.forcefield import nonbonded
 
 # ---- CHARMM --------------------------------------------------------------------------------------------
 

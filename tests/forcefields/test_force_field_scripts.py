@@ -11,7 +11,7 @@ from structure_files import OPENMM
 from vmdpotential.errors import InputError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
-from vmdpotential.io.topologies.forcefield import nonbonded
+from vmdpotential.plugins.forcefields.forcefield import nonbonded
 
 FIELD = """<ForceField>
  <AtomTypes><Type name="na" class="na" element="Na" mass="22.99"/></AtomTypes>
