@@ -25,7 +25,8 @@ def set_layout(pairs: ListedPairs, layout: str) -> None:
     if layout not in LAYOUTS:
         raise UsageError("layout", f"choose one of {', '.join(LAYOUTS)}", value=layout)
     if layout == "compressed" and not packs:
-        raise UsageError("layout", "needs a processor with AVX-512", "use another {layout}", value=layout)
+        raise UsageError("layout", "needs a processor with AVX2, in double precision with AVX-512",
+                         "use another {layout}", value=layout)
     if layout not in ("compressed", whole):
         raise UsageError("layout", f"the vectors of this processor in {pairs.precision} precision are for {whole}",
                          "choose other vectors by the variable VMDPOTENTIAL_VECTORS", value=layout)

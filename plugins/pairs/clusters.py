@@ -84,7 +84,7 @@ class ClusterShape:
         if vector_size == WARP:
             return cls(8, 2 * WARP, real)
         n = vector_size if real is np.float32 else vector_size // 2
-        return cls(min(4, n), n, real, vector_size == 16)
+        return cls(min(4, n), n, real, vector_size == 16 or n == 8)
 
     @property
     def for_warps(self) -> bool:

@@ -602,7 +602,7 @@ static void list_part(const PairSearch &args, index_t part)
                     }
                 }
                 // with this many atoms in range a whole chunk is summed, because packing takes longer than its other pairs
-                const int full = 3 * n / 4;
+                const int full = n > 8 ? 3 * n / 4 : n - 1;
                 const index_t dense = at;
                 index_t rest = 0;
                 for (index_t k = 0; k < count; k++) {

@@ -3,9 +3,9 @@
 // On a CPU, an entry of the list has a cluster of M atoms i and chunks of N atoms j, as many as a vector has numbers. The
 // loops for the most common potentials are compiled with their terms (Fused); for others, distances of all pairs of a
 // cluster and a chunk are computed first, and then each term by a function of its own, or all terms by the interpreter
-// (Blocked::add). With AVX-512, the atoms j in range of chunks with few of them are first packed into a buffer in the
-// first-level cache, a dense loop sums them, and their contributions are unpacked. r2 and rinv of terms are in units of
-// 2 A, so that rinv is 2 / sqrt(x), with x in A^2: see twice_refined.
+// (Blocked::add). With AVX-512, and with AVX2 in single precision, the atoms j in range of chunks with few of them are
+// first packed into a buffer in the first-level cache, a dense loop sums them, and their contributions are unpacked. r2
+// and rinv of terms are in units of 2 A, so that rinv is 2 / sqrt(x), with x in A^2: see twice_refined.
 //
 // On a GPU, a warp sums an item of the list, and the functions of the potential are compiled with the kernel: pairs/
 // programs.py writes them and these macros, without which the file has no kernel that sums.
@@ -109,6 +109,9 @@ template <class V> INLINE mask_of<V> mask_of_bits(unsigned bits)
     return ((mask_of<V>{} + (int)bits) & bit) != 0;
 }
 #endif
+
+// Whether the atoms j in range of chunks with few of them are packed (ClusterShape.packed).
+template <class V> constexpr bool PACKS = VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && sizeof(number_of<V>) == 4);
 
 // The sum of the numbers of a vector.
 typedef float quarter_floats __attribute__((vector_size(16)));
@@ -422,7 +425,7 @@ template <class Vector> struct Blocked {
         for (int a = 0; a < M; a++)
             each_channel([&](auto k) __attribute__((always_inline)) { sums[a][k] = V{}; });
         for (const Partners<V> &with : parts) {
-            const bool packed = VECTOR_BYTES == 64 && !with.chunks;
+            const bool packed = PACKS<V> && !with.chunks;
             for (index_t e = 0; e < with.count; e++) {
                 with.load_vector(e, j, packed, row_count, [&](auto f) __attribute__((always_inline)) { each_row(f); });
                 if (with.masks) {
@@ -584,46 +587,65 @@ void Fused<V, Charges, Excluded, Dispersion, ENERGY>::add_atoms(Blocked<V> &of, 
             add(flagged, Place<true>(), Place<false>(), e);
         for (index_t e = 0; e < dense.count; e++)
             add(dense, Place<false>(), Place<false>(), e);
-#if VECTOR_BYTES == 64
-        const Partners<V> packed = parts[2];
-        for (index_t e = 0; e < packed.count; e++)
-            add(packed, Place<false>(), Place<true>(), e);
-#endif
+        if constexpr (PACKS<V>) {
+            const Partners<V> packed = parts[2];
+            for (index_t e = 0; e < packed.count; e++)
+                add(packed, Place<false>(), Place<true>(), e);
+        }
     } else
         for (const Partners<V> &with : parts) {
-            const bool flagged = with.masks, packed = VECTOR_BYTES == 64 && !with.chunks;
+            const bool flagged = with.masks, packed = PACKS<V> && !with.chunks;
             for (index_t e = 0; e < with.count; e++)
                 add(with, flagged, packed, e);
         }
     EACH(COUNT, a) { EACH(CHANNELS, k) { of.sums[first + a][k] = sums[a][k]; } END; } END;
 }
 
-#if VECTOR_BYTES == 64
-// Numbers by which `pick` packs the elements of vectors with a set mask, or unpacks them to where it is set: a
+// Numbers by which `pick` packs the elements of vectors for which a bit is set, or unpacks them to where it is set: a
 // permutation takes half the time of packing.
-INLINE ints packing(__mmask16 mask, floats)
+#if VECTOR_BYTES == 64
+INLINE ints packing(unsigned bits, floats)
 {
     return (ints)_mm512_maskz_compress_epi32(
-        mask, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        (__mmask16)bits, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
-INLINE traced::longs packing(__mmask8 mask, doubles)
+INLINE traced::longs packing(unsigned bits, doubles)
 {
-    return (traced::longs)_mm512_maskz_compress_epi64(mask, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+    return (traced::longs)_mm512_maskz_compress_epi64((__mmask8)bits, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
 }
-INLINE ints unpacking(__mmask16 mask, floats)
+INLINE ints unpacking(unsigned bits, floats)
 {
     return (ints)_mm512_maskz_expand_epi32(
-        mask, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        (__mmask16)bits, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
-INLINE traced::longs unpacking(__mmask8 mask, doubles)
+INLINE traced::longs unpacking(unsigned bits, doubles)
 {
-    return (traced::longs)_mm512_maskz_expand_epi64(mask, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+    return (traced::longs)_mm512_maskz_expand_epi64((__mmask8)bits, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
 }
 INLINE floats pick(ints numbers, floats x) { return (floats)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)numbers, (__m512)x); }
 INLINE doubles pick(traced::longs numbers, doubles x)
 {
     return (doubles)_mm512_maskz_permutexvar_pd(0xff, (__m512i)numbers, (__m512d)x);
 }
+#elif VECTOR_BYTES == 32
+// These numbers, in bytes, for all bits of eight elements.
+struct Permutations {
+    uint64_t pack[256] = {}, unpack[256] = {};
+    constexpr Permutations()
+    {
+        for (int bits = 0; bits < 256; bits++)
+            for (int n = 0, found = 0; n < 8; n++)
+                if (bits >> n & 1) {
+                    pack[bits] |= (uint64_t)n << 8 * found;
+                    unpack[bits] |= (uint64_t)found++ << 8 * n;
+                }
+    }
+};
+constexpr Permutations PERMUTATIONS;
+INLINE ints widened(const uint64_t *bytes) { return (ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes)); }
+INLINE ints packing(unsigned bits, floats) { return widened(PERMUTATIONS.pack + bits); }
+INLINE ints unpacking(unsigned bits, floats) { return widened(PERMUTATIONS.unpack + bits); }
+INLINE floats pick(ints numbers, floats x) { return (floats)_mm256_permutevar8x32_ps((__m256)x, (__m256i)numbers); }
 #endif
 
 // Add the pairs of one entry of a list to the sums. The numbers of rows and channels of the terms
@@ -648,43 +670,44 @@ MEMBER void add_entry(Blocked<V> &of, Terms &terms, const index_t *entry, const 
     Partners<V> parts[3] = {
         {dense - first, chunks + first, masks + entry[6] * 2 * M, work.atoms_j, sums_j, work.centres_j, origin},
         {packs - dense, chunks + dense, nullptr, work.atoms_j, sums_j, work.centres_j, origin}};
-#if VECTOR_BYTES == 64
     // copies: stores may change what is in memory
-    const Number *const atoms_j = work.atoms_j;
-    const float *const centres_j = work.centres_j;
-    const Number centre[3] = {origin[0], origin[1], origin[2]};
-    const index_t end = entry[5];
-    index_t filled = 0;
-    for (index_t e = packs; e < end; e++) {
-        const index_t chunk = chunks[e];
-        const unsigned flag = bits[e];
-        const auto numbers = packing((mask_of<V>)flag, V{});
-        const Number *const from = atoms_j + chunk * rows * N;
-        EACH(3, k) {
-            const V shift = traced::fill<V>((Number)centres_j[3 * chunk + k] - centre[k]);
-            store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)) + shift);
-        } END;
-        for (int k = 3; k < rows; k++)
-            store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)));
-        filled += count_bits(flag);
+    [[maybe_unused]] const Number *const atoms_j = work.atoms_j;
+    [[maybe_unused]] const float *const centres_j = work.centres_j;
+    [[maybe_unused]] const Number centre[3] = {origin[0], origin[1], origin[2]};
+    [[maybe_unused]] const index_t end = entry[5];
+    if constexpr (PACKS<V>) {
+        index_t filled = 0;
+        for (index_t e = packs; e < end; e++) {
+            const index_t chunk = chunks[e];
+            const unsigned flag = bits[e];
+            const auto numbers = packing(flag, V{});
+            const Number *const from = atoms_j + chunk * rows * N;
+            EACH(3, k) {
+                const V shift = traced::fill<V>((Number)centres_j[3 * chunk + k] - centre[k]);
+                store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)) + shift);
+            } END;
+            for (int k = 3; k < rows; k++)
+                store(buffer + k * ROW + filled, pick(numbers, load<V>(from + k * N)));
+            filled += count_bits(flag);
+        }
+        for (int k = 0; k < rows; k++)
+            store(buffer + k * ROW + filled, traced::fill<V>(k < 3 ? work.aside : 0));
+        parts[2] = {(filled + N - 1) / N, nullptr, nullptr, buffer, buffer + rows * ROW, nullptr, nullptr};
     }
-    for (int k = 0; k < rows; k++)
-        store(buffer + k * ROW + filled, traced::fill<V>(k < 3 ? work.aside : 0));
-    parts[2] = {(filled + N - 1) / N, nullptr, nullptr, buffer, buffer + rows * ROW, nullptr, nullptr};
-#endif
     terms.add(of, parts);
-#if VECTOR_BYTES == 64
-    filled = 0;
-    for (index_t e = packs; e < end; e++) {
-        const unsigned flag = bits[e];
-        const auto numbers = unpacking((mask_of<V>)flag, V{});
-        Number *const to = sums_j + (index_t)chunks[e] * channels * N;
-        const Number *const from = buffer + rows * ROW + filled;
-        for (int k = 0; k < channels; k++)
-            store(to + k * N, load<V>(to + k * N) + keep((mask_of<V>)flag, pick(numbers, load<V>(from + k * ROW))));
-        filled += count_bits(flag);
+    if constexpr (PACKS<V>) {
+        index_t filled = 0;
+        for (index_t e = packs; e < end; e++) {
+            const unsigned flag = bits[e];
+            const auto numbers = unpacking(flag, V{});
+            Number *const to = sums_j + (index_t)chunks[e] * channels * N;
+            const Number *const from = buffer + rows * ROW + filled;
+            const mask_of<V> mask = mask_of_bits<V>(flag);
+            for (int k = 0; k < channels; k++)
+                store(to + k * N, load<V>(to + k * N) + keep(mask, pick(numbers, load<V>(from + k * ROW))));
+            filled += count_bits(flag);
+        }
     }
-#endif
     of.finish(sums_i + chunk_i * channels * N + lane, channels);
 }
 

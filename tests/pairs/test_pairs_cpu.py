@@ -256,7 +256,7 @@ def test_what_cannot_be():
 
 
 def test_layouts_of_other_processors_say_so(monkeypatch):
-    monkeypatch.setattr(type(ENGINE), "vector_size", 8)
+    monkeypatch.setattr(type(ENGINE), "vector_size", 4)
     for layout in ("compressed", "4x16", "2x2"):
         with pytest.raises(UsageError) as caught:
             set_layout(ListedPairs(ENGINE, WATER), layout)
