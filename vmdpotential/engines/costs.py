@@ -75,9 +75,10 @@ class Costs(NamedTuple):
     wave: float = 4e-9
 
 
-#: Measured with one thread of an EPYC (Zen 4) processor.
+#: Measured with one thread of an EPYC (Zen 4). Those of pairs are between its times and those of a Zen 5, whose vectors
+#: of AVX-512 take half the time.
 CPU_COSTS = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, transform_periodic=2.3e-9,
-            interpolate=0.0, pair=6e-11, candidate=3e-8, point=1.2e-8, direct=1.1e-10, plain_pair=1.2,
+            interpolate=0.0, pair=6e-11, candidate=3e-8, point=1.2e-8, direct=9e-11, plain_pair=0.82,
             stencil=0.4)
 
 #: Measured on an H200; those of arbitrary points are estimated from the rates of its kernels in float64.

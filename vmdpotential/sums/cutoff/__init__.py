@@ -35,8 +35,12 @@ ERROR_MARGIN = 1.2
 def pairwise_estimate(request: Request, engine: Engine) -> Estimate:
     """Return the estimated cost of a sum over the pairs within the cutoff."""
     size, reach = Size.of(request), _cutoff(request)
-    # a small group of atoms is not within the cutoff of every point
-    density = min(size.density, size.atoms / (4 / 3 * np.pi * reach**3)) if request.cell is None else size.density
+    density = size.density
+    if request.cell is None:
+        # of an atom's ball, the mean part beyond an end of the box is 3 / 16 of the radius over the length; and a small
+        # group of atoms is not within the cutoff of every point
+        room = np.prod(np.array(size.extents) + 3 / 8 * reach)
+        density = size.atoms / max(float(room), 4 / 3 * np.pi * reach**3)
     counts = mesh_sum_parts(replace(size, density=density), 1.0, reach, 4)
     costs = engine.costs
     fixed, *_, pairs, candidate, point, _ = np.array(counts) * (*costs[:6], 1.0, *costs[7 : len(counts)])
