@@ -24,6 +24,7 @@ from vmdpotential.continuum.solution import (
     TwoLattices,
     continuum_of_request,
     exposed_to_faces,
+    solve_charge_sets,
 )
 from vmdpotential.continuum.solver import SolventRequest, describe_solution, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors
@@ -287,7 +288,7 @@ class PbBinding(BindingPlan):
         lattice = Lattice.around(positions, self.spacing, PADDING)
         charges = self.structure.known_charges[self.chosen]
         whole = continuum_of_request(self.solution, positions, charges)
-        parts, number = [self.first, ~self.first], 0
+        parts = [self.first, ~self.first]
         alone_in = [continuum_of_request(replace(self.solution, radii=radii[part]), positions[part], charges[part])
                     for part in parts]
         # a ligand may close a pore, which is there in all states
@@ -295,16 +296,10 @@ class PbBinding(BindingPlan):
                     whole.membrane)
         whole, *alone_in = (replace(c, membrane=slab) for c in (whole, *alone_in))
 
-        def total(nodes: Lattice, places: Floats, sources: Floats) -> NDArray[np.float32]:
-            return self._sums[number](nodes, places, sources)
-
-        sources = [np.where(part, charges, 0.0) for part in parts]
-        solved = TwoLattices(whole.with_charges(sources[0]), lattice, engine, total, lasting=True)
-        within = [np.stack([solved.reaction, solved.reaction_errors().expected])]
-        number = 1
-        solved.charge(sources[1])
-        within.append(np.stack([solved.reaction, solved.reaction_errors().expected]))
-        ratio = solved.ratio
+        sources, within, ratio = [np.where(part, charges, 0.0) for part in parts], [], 2
+        for solved in solve_charge_sets(whole, lattice, engine, sources, self._sums):
+            within.append(np.stack([solved.reaction, solved.reaction_errors().expected]))
+            ratio = solved.ratio
         del solved
         screening, desolvation, sizes = np.empty(len(charges)), np.empty(len(charges)), []
         errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
@@ -313,7 +308,7 @@ class PbBinding(BindingPlan):
             nodes = lattice
             if not exposed_to_faces(alone_in[number]):  # otherwise, errors at faces that are the same cancel
                 nodes = aligned_lattice(Lattice.around(positions[part], self.spacing, PADDING), lattice, ratio)
-            alone = TwoLattices(alone_in[number], nodes, engine, total)
+            alone = TwoLattices(alone_in[number], nodes, engine, self._sums[number])
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]

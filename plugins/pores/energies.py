@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.solution import NodePotential, TwoLattices
+from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
 from vmdpotential.continuum.stated_errors import ReactionErrors, combine_errors
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
@@ -88,8 +89,8 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
         both = replace(molecule, positions=np.concatenate([molecule.positions, point[None]]),
                        charges=np.append(np.zeros(len(molecule.charges)), ion.charge),
                        radii=np.append(molecule.radii, ion.radius))
-        solved = TwoLattices(both, lattice, engine, total, lasting=charged)
-        own = _Reaction(solved)
+        sets = [both.charges, *([np.append(molecule.charges, 0.0)] if charged else [])]
+        own, *others = map(_Reaction, solve_charge_sets(both, lattice, engine, sets, repeat(total)))
         half = 0.5 * ion.charge
         desolvation = half * float(own.values[-1] - bulk.values[-1])
         signed = np.zeros(len(both.charges))
@@ -101,8 +102,7 @@ def ion_energies(molecule: Continuum, points: Floats, ion: Ion, spacing: float, 
             interaction = float(charges @ (own.values[:-1]
                                            + molecule.constant / molecule.inside * ion.charge / distances))
             signed[:-1] += charges * own.errors[:-1]
-            solved.charge(np.append(charges, 0.0))
-            with_ball = _Reaction(solved)
+            with_ball = others[0]
             without = _Reaction(TwoLattices(molecule, lattice, engine, total))
             interaction += float(0.5 * charges @ (with_ball.values[:-1] - without.values))
             signed[:-1] += 0.5 * charges * (with_ball.errors[:-1] - without.errors)

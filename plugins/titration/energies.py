@@ -137,16 +137,15 @@ def site_energies(positions: Floats, radii: Floats, neutral: Floats, changes: li
     sets = np.zeros((count, atoms))
     for row, change in zip(sets, changes, strict=True):
         np.add.at(row, change.atoms, change.charges)
-    desolvation, background = np.zeros(count), np.zeros(count)
+    desolvation, background, coulomb = np.zeros(count), np.zeros(count), _coulomb(positions, sets, solvent)
     between, errors = np.zeros((count, count)), np.zeros((count, atoms))  # errors by atom
     solved = solve_charge_sets(solvent.around(positions, radii), lattice, engine, iter(sets))
     for k, (change, both) in enumerate(zip(changes, solved, strict=True)):
         reaction, error = _reactions(both)
         model = np.isin(np.arange(atoms), change.model)
         own, others = np.where(model, neutral, 0.0) + 0.5 * sets[k], np.where(model, 0.0, neutral)
-        coulomb = _coulomb(positions, change, solvent)
-        desolvation[k], background[k] = own @ reaction, others @ (reaction + coulomb)
-        between[k] = sets @ (reaction + coulomb)
+        desolvation[k], background[k] = own @ reaction, others @ (reaction + coulomb[k])
+        between[k] = sets @ (reaction + coulomb[k])
         errors[k] = (own + others) * error
         ratio = both.ratio
         progress.report_progress("pKa values", 0.8 * (k + 1) / count)
@@ -175,8 +174,12 @@ def _reactions(solved: TwoLattices) -> tuple[Floats, Floats]:
     return solved.reaction, solved.reaction_errors().expected
 
 
-def _coulomb(positions: Floats, change: ChargeChange, solvent: Solvent) -> Floats:
-    """Return the potential (N,), kT/e, of a change of charges in a medium of the molecule's permittivity."""
-    r = np.linalg.norm(positions[:, None] - positions[change.atoms], axis=2)
+def _coulomb(positions: Floats, sets: Floats, solvent: Solvent) -> Floats:
+    """Return the potentials (K, N), kT/e, of sets of charges (K, N) in a medium of the molecule's permittivity."""
+    from scipy.spatial.distance import cdist
+
+    charged = np.flatnonzero(sets.any(0))
+    r = cdist(positions[charged], positions)
     inverse = np.where(r > SAME, 1 / np.maximum(r, SAME), 0.0)
-    return (solvent.constant / solvent.inside) * inverse @ change.charges
+    result: Floats = (solvent.constant / solvent.inside) * (sets[:, charged] @ inverse)
+    return result

@@ -28,8 +28,10 @@ def balls(**changes):
 @pytest.mark.parametrize("changes", [
     {}, {"kappa": 0.0}, {"gaussian": 0.9}, {"membrane": Membrane(-6.0, 6.0, 2.0)},
     {"ions": np.array([[1.0, 0.5], [-1.0, 0.5]])}], ids=["salt", "no salt", "smooth", "membrane", "full"])
-def test_solutions_are_those_of_single_charge_sets(changes, monkeypatch):
+@pytest.mark.parametrize("together", [1, 3])
+def test_solutions_are_those_of_single_charge_sets(changes, together, monkeypatch):
     continuum, engine = balls(**changes), get_engine("cpu")
+    monkeypatch.setattr(engine, "team_size", lambda most: max(1, min(together, most[1])) if most[0] == 1 else most[0])
     lattice = Lattice.around(continuum.positions, 0.9, 4.0)
     sets = [np.array(charges) for charges in ([1.0, 0, 0, 0], [0, -0.5, 0.8, 0], [0.0, 0, 0, 0], [0.4, 0.3, 0.2, 0.1])]
     alone = [TwoLattices(continuum.with_charges(charges), lattice, engine, NodePotential("cpu")) for charges in sets]

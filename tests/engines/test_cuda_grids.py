@@ -170,6 +170,30 @@ def test_solution_is_that_of_the_cpu(gpu, monkeypatch, shape, levels, ions):
     assert {"coarsen_conductances", "invert_diagonals", "solve_gradients"} <= gpu.used
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cpu", "cuda"])
+def test_systems_that_are_solved_together_have_their_own_solutions(gpu, monkeypatch, name):
+    """Each block of the GPU, of which the host has two, is then a team of its own, and one of them takes two systems.
+
+    The second system is solved before the first step, and the last one needs fewer steps than others.
+    """
+    engine, shape = get_engine("cpu") if name == "cpu" else CudaEngine(), (25, 21, 45)
+    rng = np.random.default_rng(4)
+    edges = [rng.uniform(1.0, 3.0, shape).astype(np.float32) for _ in range(3)]
+    k2, ions = np.where(rng.uniform(size=shape) < 0.5, 0.1, 0).astype(np.float32), np.zeros((0, 2))
+    sources, boundaries = np.zeros((2, 4, *shape), np.float32)
+    sources[0, 5, 6, 7], sources[3, 12, 10, 20] = 3.0, -1e-3
+    boundaries[2] = rng.normal(size=shape)
+    together, count = solve(engine, edges, k2, ions, 3, boundaries, sources, 1e-5)
+    counts = []
+    for alone, boundary, source in zip(together, boundaries, sources, strict=True):
+        expected, each = solve(engine, edges, k2, ions, 3, boundary, source, 1e-5)
+        np.testing.assert_allclose(alone, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+        counts.append(each)
+    assert counts[1] == 0
+    assert count == max(counts) > 0
+
+
 def protein(count=2489):
     """Return the positions and radii of a protein's first atoms."""
     structure = read_structure(Path(__file__).parents[2] / "data" / "dhfr.pdb.gz")
@@ -266,6 +290,7 @@ def test_flow_at_the_surface_of_a_protein_is_that_of_the_cpu(gpu, monkeypatch, s
     for engine in (get_engine("cpu"), CudaEngine()):
         with engine.room(0):
             problem = Problem(protein, lattice, depth, NodePotential("cpu"), engine)
+            problem.charge(protein.charges)
             before = problem.host(problem.sources).copy()
             of_charges = problem.host(problem._phi)[1:-1, 1:-1, 1:-1]
             problem.unknown = engine.array(of_charges * np.float32(protein.inside / protein.outside))

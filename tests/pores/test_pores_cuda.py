@@ -33,6 +33,7 @@ def test_equation_in_a_pore_is_that_of_the_cpu(gpu, monkeypatch, kappa):
     for engine in (get_engine("cpu"), CudaEngine()):
         with engine.room(0):
             problem = Problem(tubular, lattice, depth, NodePotential("cpu"), engine)
+            problem.charge(charges)
             before = problem.host(problem.sources).copy()
             problem.correct()
             found.append([*(np.array(problem.host(each)) for each in (problem.k2, *problem.edges)), before,

@@ -237,6 +237,7 @@ class HostGpu:
 
     def __init__(self):
         self.buffers, self.kept, self.shared, self.libraries = {}, {}, {}, {}
+        self.functions, self._barriers = {}, {}
         self.used = set()
 
     def buffer(self, name, size):
@@ -284,7 +285,7 @@ class HostGpu:
     def trim(self):
         pass
 
-    require = device.Gpu.require
+    require, start, barriers = device.Gpu.require, device.Gpu.start, device.Gpu.barriers
 
     def __enter__(self):
         return self
@@ -308,7 +309,8 @@ class HostGpu:
                 library.run(library[name], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
         return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
-            grid, block, None, argument))
+            grid, block, None, argument), _launch_kernel=lambda grid, block, argument, size, stream: run(
+            grid, block, stream, argument, size))
 
     def shared_library(self, file, function, macros, radial):
         """Return a kernel of a file for CPUs and GPUs, by what is compiled for GPUs."""

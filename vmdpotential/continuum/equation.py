@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,12 +180,28 @@ def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
     return x, y, z
 
 
+class Systems(NamedTuple):
+    """Arrays of several systems with the same permittivity and other charges, for which one launch solves."""
+
+    #: (systems, nx, ny, nz) float32, kT/e
+    unknowns: Any
+    sources: Any
+
+    @classmethod
+    def of(cls, engine: Engine, count: int, shape: tuple[int, ...]) -> Systems:
+        """Return arrays of so many systems."""
+        return cls(*(engine.zeros((count, *shape), np.float32) for _ in range(2)))
+
+
 class Problem:
     """The equation on a lattice, solved for one boundary after another, each from the last solution.
+
+    Its charges are set by :meth:`charge`.
 
     Parameters
     ----------
     continuum : Continuum
+        Its charges are ignored.
     lattice : Lattice
         Of :func:`enclosing_lattice`.
     depth : int
@@ -196,7 +212,7 @@ class Problem:
     near : float
         Spacings within which charges have a closed form on the edges that the surface cuts.
     lasting : bool
-        Whether other charges follow (:meth:`charge`), so that what does not depend on charges is kept.
+        Whether other charges follow, so that what does not depend on charges is kept.
 
     Attributes
     ----------
@@ -215,7 +231,7 @@ class Problem:
     def __init__(self, continuum: Continuum, lattice: Lattice, depth: int, total: NodeSum, engine: Engine,
                  near: float = CLOSED_FORM_SPACINGS, lasting: bool = False) -> None:
         self.continuum, self.lattice, self.engine = continuum, lattice, engine
-        self._total, self._near, self._lasting, self._depth = total, near, lasting, depth
+        self.total, self._near, self._lasting, self._depth = total, near, lasting, depth
         c = continuum
         distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
         self.within = region.inside_nodes(distances, engine)
@@ -231,11 +247,13 @@ class Problem:
         if not c.gaussian:
             self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
                                              c.outside)
-        self._solver: MultigridSolver | None = None
-        self.charge(c.charges)
+        self._solvers: list[MultigridSolver] = []  # one, when it is known; shared with copies that have other charges
 
-    def charge(self, charges: Floats) -> None:
-        """Set the charges (N,), e, of the atoms, and start from a solution of 0."""
+    def charge(self, charges: Floats, systems: Systems | None = None, number: int = 0) -> None:
+        """Set the charges (N,), e, of the atoms, and start from a solution of 0.
+
+        It is then the system `number` of several ones; see :func:`solve_together`.
+        """
         c, lattice, engine = self.continuum.with_charges(charges), self.lattice, self.engine
         self.continuum = c
         nx, ny, nz = lattice.shape
@@ -245,29 +263,29 @@ class Problem:
                          tuple(s.stop - s.start for s in part))
         self._phi = engine.zeros(wide.shape, np.float32)
         charged = c.charges != 0
-        values = self._total(needed, c.positions[charged], c.charges[charged])
+        values = self.total(needed, c.positions[charged], c.charges[charged])
         self._by_nodes("insert_part", needed.shape, values=values, out=self._phi, part=needed.shape, shape=wide.shape,
                        first=[s.start for s in part], factor=c.constant / c.inside, shift=0.0)
         flows = NodeFlows(c, lattice, engine)
         if c.gaussian:
             edges, nodes, sources = smooth.discretised(c, lattice, self._distances, self._phi, engine)
             flows.add_listed(nodes, sources)
-            if self._solver is None:
+            if not self._solvers:
                 self.edges = tuple(map(engine.array, edges))
         else:
             flows.add_jump(self._distances, self.edges, self._phi, self._near)
         flows.add_outer_charges(self._distances)
-        self.sources = flows.sources()
+        self._systems = systems or Systems.of(engine, 1, lattice.shape)
+        self.unknown, self.sources = self._systems.unknowns[number], self._systems.sources[number]
+        flows.write(self.sources)
         del flows
         self._add_applied()
         self._corrected = c.gaussian > 0  # of the flow along a sharp surface
         if self._corrected and not self._lasting:
             self._distances = None
-        self.unknown = engine.zeros(lattice.shape, np.float32)
-        if self._solver is None:
-            x, y, z = self.edges
-            self._solver = MultigridSolver(engine, x, y, z, self.k2, self.ions, self._depth)
-            self.edges = self._solver.edges  # without a copy
+        if not self._solvers:
+            self._solvers.append(MultigridSolver(engine, *self.edges, self.k2, self.ions, self._depth))
+        self.edges = self._solvers[0].edges  # without a copy
 
     def _add_applied(self) -> None:
         """Add the sources of a voltage: the unknown is the potential without that across the slab alone."""
@@ -348,20 +366,23 @@ class Problem:
         TaskError
             When it does not converge.
         """
+        return solve_together([self], [boundary], tolerance)
+
+    def set_boundary(self, boundary: Any) -> None:
+        """Set the potentials of :meth:`solve` at the nodes of the faces."""
         self._launch("set_boundary", len(boundary), values=boundary, within=self.within, charged=self._phi,
                      unknown=self.unknown, shape=self.lattice.shape)
-        assert self._solver is not None
-        return self._solver.solve(self.unknown, self.sources, tolerance)
 
     def rest(self) -> None:
         """Free the memory that only solving needs until the next solution."""
-        if self._solver is not None and not self._lasting:
-            self._solver.release()
+        if not self._lasting:
+            for solver in self._solvers:
+                solver.release()
 
     def finish(self) -> None:
         """Free the memory that only solving needs, after the last solution."""
         if not self._lasting:
-            del self._solver, self.edges, self.k2
+            del self._solvers, self.edges, self.k2
 
     def energy_of_ions(self, covered: tuple[slice, slice, slice] | None = None) -> Floats:
         """Return the energy of the ions, kT, that half of each charge times its potential does not contain.
@@ -388,19 +409,19 @@ class Problem:
         """Start from the solution for a similar molecule, if its lattice is the same; return whether it is."""
         if not self.lattice.same_nodes(known.lattice):
             return False
-        self.unknown = self._copied(known)
+        self._copy(known, self.unknown)
         return True
 
     def copy(self) -> Any:
         """Return a copy of the solution."""
-        return self._copied(self.known)
-
-    def _copied(self, known: KnownSolution) -> Any:
         result = self.engine.empty(self.lattice.shape, np.float32)
-        self._by_nodes("restart_solution", self.lattice.shape, known=self.engine.array(known.unknown),
-                       before=self.engine.array(known.within), within=self.within, charged=self._phi, out=result,
-                       shape=self.lattice.shape)
+        self._copy(self.known, result)
         return result
+
+    def _copy(self, known: KnownSolution, out: Any) -> None:
+        self._by_nodes("restart_solution", self.lattice.shape, known=self.engine.array(known.unknown),
+                       before=self.engine.array(known.within), within=self.within, charged=self._phi, out=out,
+                       shape=self.lattice.shape)
 
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
@@ -551,3 +572,12 @@ class Problem:
                 r = np.linalg.norm((corner - part) * spacing, axis=1)
                 result -= np.where(corner, part, 1 - part).prod(1) * kinks.at(np.arange(len(r)), r)
         return result
+
+
+def solve_together(problems: Sequence[Problem], boundaries: Sequence[Any], tolerance: float = TOLERANCE) -> int:
+    """Solve all systems of one equation, for boundaries as in :meth:`Problem.solve`; return the most iterations."""
+    for problem, boundary in zip(problems, boundaries, strict=True):
+        problem.set_boundary(boundary)
+    (solver,), systems = problems[0]._solvers, problems[0]._systems
+    assert len(systems.unknowns) == len(problems)
+    return solver.solve(systems.unknowns, systems.sources, tolerance)

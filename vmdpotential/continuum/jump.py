@@ -95,13 +95,11 @@ class NodeFlows:
         """Add flows (N,) into nodes (N,), places in a flat array, any of which may be listed several times."""
         self._add("add_listed_flows", len(nodes), nodes=nodes, flows=flows)
 
-    def sources(self) -> Any:
-        """Return the sums (nx, ny, nz) in float32; 0 at the faces of the lattice."""
+    def write(self, sources: Any) -> None:
+        """Write the sums to an array (nx, ny, nz) float32 of the engine; 0 at the faces of the lattice."""
         shape = self._lattice.shape
-        result = self._engine.empty(shape, np.float32)
         self._engine.launch(KERNELS["convert_flows"], (shape[0], self._lattice.size), "surface",
-                            planes_at_once(shape[0]), sums=self._sums, units=self._units, sources=result, shape=shape)
-        return result
+                            planes_at_once(shape[0]), sums=self._sums, units=self._units, sources=sources, shape=shape)
 
     def _add(self, name: str, count: int, /, **values: Any) -> None:
         self._engine.launch(KERNELS[name], count, "surface", EDGES_PER_TASK, sums=self._sums, units=self._units,

@@ -14,6 +14,7 @@ from vmdpotential.continuum.pores import PoreRegion
 from vmdpotential.continuum.region import Surface
 from vmdpotential.continuum.voltage import AppliedPotential
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.kernels import threads
 
 Floats = NDArray[np.float64]
 Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
@@ -144,7 +145,7 @@ def _covers(continuum: Continuum) -> AtomCovers:
     positions, radii = continuum.positions, continuum.radii
     balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
     count = min(COVERING, len(balls))
-    found = cKDTree(positions[balls]).query(positions, count)
+    found = cKDTree(positions[balls]).query(positions, count, workers=threads.count())
     distances, near = found[0].reshape(-1, count), balls[found[1].reshape(-1, count)]
     below = radii[near] - distances
     rows, best = np.arange(len(positions)), below.argmax(1)

@@ -4,32 +4,69 @@
 // Nodes on the faces of a level keep their values. A node has colour 0 if the sum of its three indices is even,
 // otherwise colour 1. On CPUs, sums over nodes are added up plane by plane, so that results do not depend on the number
 // of threads.
+//
+// Several potentials, of different sources, may be solved for at once. They share the conductances. Threads of a CPU
+// take one after the other; the blocks of a GPU are divided into teams that take different ones, because the steps of a
+// single solution are too short for all of them.
 #include "kernel.h"
 #ifndef __CUDACC__
 #include "vectors.h"
 #endif
 
 // Sweeps in each direction on the coarsest level; on each other level before and after the coarser ones.
-#define COARSEST_SWEEPS 12
+#define COARSEST_SWEEPS 6
 #define SMOOTHINGS 2
 
 struct Equation {
     const index_t *shapes, *starts;   // (levels, 3); (levels + 1,) where levels begin and end in arrays of all of them
     const float *x, *y, *z;           // conductances of the edges from each node of the finest level along an axis
     float *coarse;                    // those along x of all coarse levels, then y, then z
-    float *scratch;                   // of all levels: the inverse diagonals d, u, and the residual f; of the finest
-                                      // level: the direction, and the ions' contribution at w for the full equation.
-                                      // Faces are 0
+    float *inverse;                   // of all levels: the inverse diagonals
+    float *scratch;                   // for each system, of all levels: u, and the residual f; of the finest level: the
+                                      // direction, and the ions' contribution at w for the full equation. Faces are 0
     const float *k2;                  // finest level: contribution of the ions to the diagonal
-    float *w;                         // finest level
-    const float *sources, *values;    // finest level: see compute_residual
+    float *w;                         // (systems, finest level)
+    const float *sources, *values;    // (systems, finest level): see compute_residual
     const double *ions;               // (kinds, 2) valences and shares of the ionic strength, for the full equation
-    double *sums;                     // (3, parts) scratch, 0 at first; compute_residual writes two rows
-    double *state;                    // (3,) of the last iteration: residual times correction, squares of the residual,
-                                      // and number of iterations
-    index_t levels, parts, kinds, begin, end;  // iterations from `begin` to `end`
-    double limit;                     // sum of the squares of the residual at which they stop
+    double *sums;                     // (systems, 3, parts) scratch, 0 at first; compute_residual writes two rows
+    double *state;                    // (systems, 3) of the last iteration: residual times correction, squares of the
+                                      // residual, and number of iterations
+    const double *limits;             // (systems,) sum of the squares of the residual at which they stop
+    index_t levels, parts, kinds, systems, stride, begin, end;  // numbers in scratch for a system; iterations from
+                                                                // `begin` to `end`
 };
+
+// The equation of one of several systems, with its own arrays.
+DEVICE Equation equation_of(const Equation &args, index_t system)
+{
+    Equation own = args;
+    const index_t nodes = args.starts[1];
+    own.scratch += system * args.stride;
+    own.w += system * nodes;
+    own.sources += system * nodes;
+    own.values += args.values ? system * nodes : 0;
+    own.sums += system * 3 * args.parts;
+    own.state += 3 * system;
+    own.limits += args.limits ? system : 0;
+    return own;
+}
+
+// Call body(equation, team) for each system.
+template <class Body> DEVICE void for_systems(const Equation &args, const Team &team, Body body)
+{
+#ifdef __CUDACC__
+    const int teams = args.systems < team.workers ? (int)args.systems : team.workers, size = team.workers / teams;
+    const int mine = team.worker / size;
+    if (mine >= teams)
+        return;
+    const Team part = {team.worker % size, size, team.shared + mine * (COUNTER_BYTES / sizeof(unsigned))};
+    for (index_t system = mine; system < args.systems; system += teams)
+        body(equation_of(args, system), part);
+#else
+    for (index_t system = 0; system < args.systems; system++)
+        body(equation_of(args, system), team);
+#endif
+}
 
 // The arrays of a level, as in Equation.
 struct Level {
@@ -45,14 +82,15 @@ DEVICE Level level_of(const Equation &args, index_t n)
 {
     const index_t *shape = args.shapes + 3 * n, all = args.starts[args.levels], finest = args.starts[1];
     const int nx = (int)shape[0], ny = (int)shape[1], nz = (int)shape[2];
-    float *d = args.scratch + args.starts[n], *u = d + all, *f = u + all;
+    const float *d = args.inverse + args.starts[n];
+    float *u = args.scratch + args.starts[n], *f = u + all;
     if (n == 0)
         return {nx, ny, nz, args.x, args.y, args.z, d, u, f};
     const float *x = args.coarse + args.starts[n] - finest, *y = x + all - finest;
     return {nx, ny, nz, x, y, y + all - finest, d, u, f};
 }
 
-DEVICE float *direction_of(const Equation &args) { return args.scratch + 3 * args.starts[args.levels]; }
+DEVICE float *direction_of(const Equation &args) { return args.scratch + 2 * args.starts[args.levels]; }
 
 // The contribution of the ions to the diagonal of the finest level, at w for the full equation.
 DEVICE const float *added_of(const Equation &args)
@@ -617,9 +655,11 @@ DEVICE bool apply_cycle(const Equation &args, const Team &team)
     return small || team.meet();
 }
 
-// Add to w the correction that reduces the residual f until the sum of its squares is within the limit.
-TEAM_KERNEL(solve_gradients, Equation, team)
+DEVICE void solve_system(const Equation &args, const Team &team)
 {
+    const double limit = *args.limits;
+    if (!isfinite(limit) || (args.begin && args.state[1] <= limit))
+        return;
     const Level l = level_of(args, 0);
     float *p = direction_of(args), *q = l.u, *w = args.w, *f = l.f;
     double *norms = args.sums, *products = norms + args.parts, *energies = products + args.parts;
@@ -654,13 +694,19 @@ TEAM_KERNEL(solve_gradients, Equation, team)
             args.state[1] = squares;
             args.state[2] = (double)(count + 1);
         }
-        if (squares <= args.limit)
+        if (squares <= limit)
             return;
     }
 }
 
-// Write the residual of w to f, the sums of its squares, and those of `values` if there are any.
-TEAM_KERNEL(compute_residual, Equation, team)
+// Add to w the correction that reduces the residual f until the sum of its squares is within the limit; none if that is
+// infinite.
+TEAM_KERNEL(solve_gradients, Equation, team)
+{
+    for_systems(args, team, [](const Equation &own, const Team &part) { solve_system(own, part); });
+}
+
+DEVICE void find_residual(const Equation &args, const Team &team)
 {
     const Level l = level_of(args, 0);
     compute_rest(args, l, team);
@@ -668,6 +714,12 @@ TEAM_KERNEL(compute_residual, Equation, team)
     sum_inner(l, team, args.sums, [=](index_t at) { return f[at] * f[at]; });  // which each thread wrote itself
     if (values)
         sum_inner(l, team, args.sums + args.parts, [=](index_t at) { return values[at] * values[at]; });
+}
+
+// Write the residual of w to f, the sums of its squares, and those of `values` if there are any.
+TEAM_KERNEL(compute_residual, Equation, team)
+{
+    for_systems(args, team, [](const Equation &own, const Team &part) { find_residual(own, part); });
 }
 
 // Compute the inverse diagonals of all levels, with the derivative of the ions' term at w for the full equation. On a
@@ -686,7 +738,7 @@ TEAM_KERNEL(invert_diagonals, Equation, team)
     const index_t ny = args.shapes[1], nz = args.shapes[2];
     for (index_t n = 0; n < args.levels; n++) {
         const Level l = level_of(args, n);
-        float *d = args.scratch + args.starts[n];
+        float *d = args.inverse + args.starts[n];
         const index_t sx = l.plane(), sy = l.nz, step = 1 << n;
         const float factor = (float)(step * step);
         for_inner(l, team, [=](index_t at, index_t i, index_t j, index_t k) {

@@ -38,8 +38,8 @@ ROUNDING = 1e-6
 STEPS, LARGEST_CHANGE = 30, 3.0
 
 #: Arguments of kernels that do not need them.
-UNUSED: dict[str, Any] = {"scratch": None, "w": None, "sources": None, "values": None, "begin": 0, "end": 0,
-                          "limit": 0.0}
+UNUSED: dict[str, Any] = {"scratch": None, "inverse": None, "w": None, "sources": None, "values": None, "begin": 0,
+                          "end": 0, "limits": None, "sums": None, "state": None, "systems": 1, "stride": 0, "parts": 0}
 
 
 class MultigridSolver:
@@ -64,14 +64,11 @@ class MultigridSolver:
         starts = np.concatenate([[0], np.cumsum(shapes.prod(1))])
         self.engine, self.shape, self.ions = engine, tuple(x.shape), ions
         self._nodes, self._all_nodes = int(starts[1]), int(starts[-1])
-        planes = self.shape[0]
-        self._workers = engine.team_size((1 if self._nodes < SMALL_LATTICE else planes // PLANES, self._nodes // NODES))
-        parts = max(planes, self._workers)
+        self._systems = 0  # for which scratch is allocated
         self._arrays: dict[str, Any] = {
             "shapes": engine.array(shapes), "starts": engine.array(starts), "x": engine.array(x), "y": engine.array(y),
             "z": engine.array(z), "coarse": engine.zeros(3 * (self._all_nodes - self._nodes), np.float32),
-            "k2": engine.array(k2), "ions": engine.array(ions), "sums": engine.zeros((3, parts), np.float64),
-            "state": engine.zeros(3, np.float64), "levels": levels, "parts": parts, "kinds": len(ions)}
+            "k2": engine.array(k2), "ions": engine.array(ions), "levels": levels, "kinds": len(ions)}
         self._launch("coarsen_conductances")
 
     @property
@@ -81,28 +78,44 @@ class MultigridSolver:
 
     def _launch(self, name: str, **values: Any) -> None:
         """Run a kernel of multigrid.cu for the whole lattice."""
-        self.engine.launch_team(KERNELS[name], self._workers, **(UNUSED | self._arrays | values))
+        given = UNUSED | self._arrays | values
+        self.engine.launch_team(KERNELS[name], self._workers(given["systems"]), **given)
 
-    def _allocate(self) -> None:
-        """Allocate the arrays that only :meth:`solve` needs, unless they are."""
-        if "scratch" not in self._arrays:
-            size = 3 * self._all_nodes + (2 if len(self.ions) else 1) * self._nodes
-            self._arrays["scratch"] = self.engine.zeros(size, np.float32)
-            if not len(self.ions):
-                self._launch("invert_diagonals")
+    def _workers(self, systems: int) -> int:
+        """Return the number of workers for so many systems."""
+        threads = 1 if self._nodes < SMALL_LATTICE else self.shape[0] // PLANES
+        return self.engine.team_size((threads, systems * max(1, self._nodes // NODES)))
+
+    def _allocate(self, systems: int) -> None:
+        """Allocate the arrays that only :meth:`solve` needs for so many systems, unless they are."""
+        if self._systems == systems:
+            return
+        self.release()
+        stride, parts = 2 * self._all_nodes + (2 if len(self.ions) else 1) * self._nodes, \
+            max(self.shape[0], self._workers(systems))
+        zeros = self.engine.zeros
+        self._arrays |= {"scratch": zeros((systems, stride), np.float32), "inverse": zeros(self._all_nodes, np.float32),
+                         "sums": zeros((systems, 3, parts), np.float64), "state": zeros((systems, 3), np.float64),
+                         "systems": systems, "stride": stride, "parts": parts}
+        self._systems = systems
+        if not len(self.ions):
+            self._launch("invert_diagonals", systems=1)
 
     def release(self) -> None:
         """Free the arrays that only :meth:`solve` needs, so that another lattice can have theirs."""
-        self._arrays.pop("scratch", None)
+        for name in ("scratch", "inverse", "sums", "state", "systems", "stride", "parts"):
+            self._arrays.pop(name, None)
+        self._systems = 0
 
     def solve(self, w: Any, sources: Any, tolerance: float) -> int:
-        """Replace w, whose faces are the boundary, by the solution; return the number of iterations.
+        """Replace w, whose faces are the boundary, by the solution; return the largest number of iterations.
 
         Parameters
         ----------
-        w : (nx, ny, nz) float32
-        sources : (nx, ny, nz) float32
-            What flows into nodes.
+        w : (nx, ny, nz) float32, or (systems, nx, ny, nz)
+            Of one system, or of several, which only the linear equation may have.
+        sources : float32
+            What flows into nodes, in the shape of `w`.
         tolerance : float
             Norm of the residual, relative to that of the first residual or of the sources, whichever is larger.
 
@@ -111,41 +124,45 @@ class MultigridSolver:
         TaskError
             When it does not converge.
         """
-        self._allocate()
-        first, count = 0.0, 0
+        systems = w.shape[0] if len(w.shape) > len(self.shape) else 1
+        self._allocate(systems)
+        first, count = np.zeros(systems), np.zeros(systems, np.int64)
+        left = np.ones(systems, bool)  # of the systems
         for step in range(STEPS if len(self.ions) else ROUNDS):
-            norm, inflow = self._residual(w, sources, None if first else sources)
-            first = first or max(norm, inflow)
-            if not np.isfinite(norm):
+            norm, inflow = self._residual(w, sources, None if step else sources)
+            first = first if step else np.maximum(norm, inflow)
+            if not np.isfinite(norm[left]).all():
                 break
-            if norm <= tolerance * first:
-                return count
-            goal = max(GOAL, 0.5 * tolerance * first / norm)
-            if not len(self.ions):
-                iterations, reduced = self._gradients(w, goal * norm)
-                count += iterations
-                if goal > GOAL and reduced:
-                    return count
+            left &= norm > tolerance * first
+            if not left.any():
+                return int(count.max())
+            goal = np.maximum(GOAL, 0.5 * tolerance * first / np.where(left, norm, 1.0))
+            if len(self.ions):
+                count += self._newton(w, float(goal[0] * norm[0]))
             else:
-                count += self._newton(w, goal * norm)
+                iterations, reduced = self._gradients(w, np.where(left, goal * norm, np.inf))
+                count[left] += iterations[left]
+                left &= ~((goal > GOAL) & reduced)
+                if not left.any():
+                    return int(count.max())
             report_progress("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
         norm, size = self._residual(w, sources, w)
         diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
-        if norm <= ROUNDING * diagonal * size:
-            return count
+        if (norm[left] <= ROUNDING * diagonal * size[left]).all():
+            return int(count.max())
         raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
 
-    def _residual(self, w: Any, sources: Any, values: Any) -> tuple[float, float]:
-        """Compute the residual; return its norm, and that of other values if there are any, at inner nodes."""
+    def _residual(self, w: Any, sources: Any, values: Any) -> tuple[Floats, Floats]:
+        """Compute residuals; return the norms of each, and of other values if there are any, at inner nodes."""
         self._launch("compute_residual", w=w, sources=sources, values=values)
-        residual, other = np.sqrt(self.engine.to_host(self._arrays["sums"])[:2].sum(1)).tolist()
+        residual, other = np.sqrt(self.engine.to_host(self._arrays["sums"])[:, :2].sum(2)).T
         return residual, other
 
     def _newton(self, w: Any, goal: float) -> int:
         """Make a step of Newton's method from the residual; return the number of iterations."""
         change, largest = self.engine.zeros(self.shape, np.float32), self.engine.empty(self.shape[0], np.float64)
         self._launch("invert_diagonals", w=w)
-        count, _ = self._gradients(change, goal)
+        count = int(self._gradients(change, np.array([goal]))[0][0])
         planes = self.shape[0]
         given = {"change": change, "k2": self._arrays["k2"], "w": w, "sums": largest, "shape": self.shape}
         grain = planes_at_once(planes)
@@ -156,15 +173,17 @@ class MultigridSolver:
                            factor=factor)
         return count
 
-    def _gradients(self, w: Any, goal: float) -> tuple[int, bool]:
-        """Add to w the correction that reduces the norm of the residual to `goal`.
+    def _gradients(self, w: Any, goals: Floats) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Add to w of each system the correction that reduces the norm of the residual to its goal; none for infinity.
 
-        Returns the number of iterations, and whether they reduced it so far.
+        Returns the numbers of iterations, and whether they reduced it so far.
         """
-        end, most = 0, max(1, LARGEST_LAUNCH // self._nodes)
+        end, most, limits = 0, max(1, LARGEST_LAUNCH // (self._nodes * len(goals))), goals**2
+        asked = np.isfinite(limits)
         while True:
             begin, end = end, min(end + most, ITERATIONS)
-            self._launch("solve_gradients", w=w, begin=begin, end=end, limit=goal**2)
-            _, squares, count = self.engine.to_host(self._arrays["state"]).tolist()
-            if squares <= goal**2 or count < end or end == ITERATIONS:
-                return int(count), bool(squares <= goal**2)
+            self._launch("solve_gradients", w=w, begin=begin, end=end, limits=limits)
+            _, squares, count = self.engine.to_host(self._arrays["state"]).T
+            reduced = squares <= limits
+            if (reduced | (count < end) | ~asked).all() or end == ITERATIONS:
+                return count.astype(np.int64), reduced

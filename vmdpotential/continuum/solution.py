@@ -9,9 +9,11 @@ boundary values. The difference of both solutions gives an error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
+from itertools import islice, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,11 +27,14 @@ from vmdpotential.continuum.equation import (
     POINTS_PER_TASK,
     KnownSolution,
     Problem,
+    Systems,
     Values,
     enclosing_lattice,
     interpolate_faces,
+    solve_together,
     thinned_axis,
 )
+from vmdpotential.continuum.equation import TOLERANCE as SOLUTION_TOLERANCE
 from vmdpotential.continuum.interpolation import SolutionInterpolant
 from vmdpotential.continuum.ions import ionic_strength_of, ions_of
 from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
@@ -66,6 +71,9 @@ FREE_COARSE_NODES = 800_000
 #: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
 #: and takes up to 15 bytes a node.
 KEPT = 4_000_000
+
+#: Number of nodes of both lattices, for all sets of charges that a GPU solves for together, at some 35 bytes each.
+NODES_TOGETHER = 50_000_000
 
 #: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the
 #: coarse lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A, and
@@ -177,7 +185,7 @@ class TwoLattices:
     before : (Known, Known), optional
         The solutions on both lattices of another frame, from which these start.
     lasting : bool
-        Whether the same molecule follows with other charges; see :func:`solve_charge_sets`.
+        Whether there is no solution at first, but those for several sets of charges follow (:meth:`solve`).
 
     Attributes
     ----------
@@ -199,6 +207,7 @@ class TwoLattices:
                  before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False) -> None:
         self.continuum, self.engine = continuum, engine
         self._total, self._lasting = total, lasting
+        self._systems: tuple[Any, ...] = ()  # of several sets of charges
         fine, first, self._depth = enclosing_lattice(lattice)
         self._fine_lattice = fine
         self.part = tuple(slice(a, a + n) for a, n in zip(first, lattice.shape, strict=True))
@@ -209,16 +218,36 @@ class TwoLattices:
                            "correct their positions and radii, or use a larger {spacing}")
         with engine.room(0):  # everything is on one GPU
             self.far = Problem(continuum, wide, levels, total, engine, COARSE_CLOSED_FORM_SPACINGS, lasting)
-            self._solve(before)
+            if lasting:
+                self.fine = Problem(continuum, fine, self._depth, total, engine, lasting=True)
+                return
+            self.far.charge(continuum.charges)
+            for problem, boundary, tolerance in self._steps(before):
+                problem.solve(boundary, tolerance)
 
-    def charge(self, charges: Floats) -> None:
-        """Solve for other charges (N,), e, of the same molecule, as from the start."""
-        self.continuum = self.continuum.with_charges(charges)
-        with self.engine.room(0, self.fine.unknown):
-            self.far.charge(charges)
-            self._solve(None, again=True)
+    def solve(self, charge_sets: Sequence[Floats], totals: Sequence[NodeSum]) -> list[TwoLattices]:
+        """Return the solutions for sets of charges (N,), e, which are computed together, for a `lasting` molecule.
 
-    def _solve(self, before: tuple[KnownSolution, KnownSolution] | None, again: bool = False) -> None:
+        `totals` are the exact sums of q / r for each.
+        """
+        count, results = len(charge_sets), []
+        _ = self.continuum.covers  # once for all sets
+        with self.engine.room(0, self.far.within):
+            pairs = [Systems.of(self.engine, count, problem.lattice.shape) for problem in (self.far, self.fine)]
+            for number, (charges, total) in enumerate(zip(charge_sets, totals, strict=True)):
+                each = copy(self)
+                each.far, each.fine = copy(self.far), copy(self.fine)
+                each.continuum, each._systems = self.continuum.with_charges(charges), (pairs[1], number)
+                each.far.total = each.fine.total = total
+                each.far.charge(charges, pairs[0], number)
+                results.append(each)
+            for requests in zip(*(each._steps(None) for each in results), strict=True):
+                problems, boundaries, tolerances = zip(*requests, strict=True)
+                solve_together(problems, boundaries, tolerances[0])
+        return results
+
+    def _steps(self, before: tuple[KnownSolution, KnownSolution] | None) -> Iterator[tuple[Problem, Any, float]]:
+        """Yield the problems that have to be solved, one after the other, with their boundaries and tolerances."""
         continuum, engine, fine, wide = self.continuum, self.engine, self._fine_lattice, self.far.lattice
         exposed = exposed_to_faces(continuum)
         apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
@@ -230,43 +259,42 @@ class TwoLattices:
             edge = self.far.on_faces(wide)
         else:
             edge = faces.interpolated(engine, far_field(continuum, engine, faces.points))
-        self.far.solve(edge, ROUGH)
+        yield self.far, edge, ROUGH
         self.far.correct()
         if exposed:
-            self.far.solve(edge, START)
+            yield self.far, edge, START
         self._equivalent = equivalent_charges(self.far)
         if self._equivalent is not None or before is not None:
             edge = faces.interpolated(engine, self._far_field(faces.points))
-        self.far.solve(edge, START)
+        yield self.far, edge, START
         #: Relative errors next to the molecule, and outside, by the values at the faces; of the full equation.
         self._unsettled = np.zeros(2)
         if len(continuum.ions) and self._equivalent is not None:
-            edge = self._settle(fine, faces, edge)
+            edge = yield from self._settle(fine, faces, edge)
         self.far.rest()
-        if again:
-            self.fine.charge(continuum.charges)
-        else:
-            self.fine = Problem(continuum, fine, self._depth, self._total, engine, lasting=self._lasting)
+        if not self._lasting:
+            self.fine = Problem(continuum, fine, self._depth, self._total, engine)
+        self.fine.charge(continuum.charges, *self._systems)
         self.fine.begin(self.far, self.ratio)
         if before is not None:
             self.fine.start(before[0])
         boundary = self.far.on_faces(fine)
-        self.fine.solve(boundary, ROUGH)
+        yield self.fine, boundary, ROUGH
         spare = fine.size > KEPT
         if spare:
             self.fine.rest()
         self.fine.correct()
-        self.fine.solve(boundary, START)
+        yield self.fine, boundary, START
         if spare:
             self.fine.rest()
         self._coarse = self.far.copy()
         shared = self.far.part_shared(self.fine.lattice, self.ratio)
         coarse = self.far.energy_of_ions()[0]
         self.far.agree(self.fine, self.ratio)
-        self.far.solve(edge, START)
+        yield self.far, edge, START
         ions = self.far.energy_of_ions(shared)
         self.far.finish()  # the last solution on the fine lattice needs the most memory
-        self.fine.solve(self.far.on_faces(fine))
+        yield self.fine, self.far.on_faces(fine), SOLUTION_TOLERANCE
         ions += self.fine.energy_of_ions()
         #: Energy of the ions, kT, that half of each charge times its potential does not contain; and its error.
         self.of_ions = float(ions[0])
@@ -276,7 +304,7 @@ class TwoLattices:
         self.fine.finish()
         self.reaction = self.fine.reaction()
 
-    def _settle(self, fine: Lattice, faces: FaceNodes, edge: Any) -> Any:
+    def _settle(self, fine: Lattice, faces: FaceNodes, edge: Any) -> Generator[tuple[Problem, Any, float], None, Any]:
         """Repeat the boundary values of the full equation until they fit the solution; return them."""
         far, changes = self.far, [np.zeros(3)]
         part = far.part_shared(fine, self.ratio)
@@ -285,7 +313,7 @@ class TwoLattices:
             last, before = far.host(edge), np.array(far.host(far.unknown)[part])
             self._equivalent = equivalent_charges(far)
             edge = faces.interpolated(self.engine, self._far_field(faces.points))
-            far.solve(edge, START)
+            yield far, edge, START
             after = far.host(far.unknown)[part]
             inside = [_relative(after[nodes], before[nodes]) for nodes in chosen]
             changes.append(np.array([*inside, _relative(far.host(edge), last)]))
@@ -507,12 +535,12 @@ class TwoLattices:
         return values[0], ((values[4:] - values[1:4]) / (2 * STEP)).T
 
 
-def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
-                      charge_sets: Iterable[Floats]) -> Iterator[TwoLattices]:
-    """Solve the equation for one molecule with one set of charges after another.
+def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine, charge_sets: Iterable[Floats],
+                      totals: Iterable[NodeSum] | None = None) -> Iterator[TwoLattices]:
+    """Solve the equation for one molecule with several sets of charges.
 
-    The surface, the permittivity, the ions and the levels of multigrid are made once. Each solution is that of
-    :class:`TwoLattices` with the same charges, and has to be used before the next, which takes its place.
+    The surface, the permittivity, the ions and the levels of multigrid are made once. On a GPU, as many sets are solved
+    together as it has room for: the steps of a single solution are too short for all of its multiprocessors.
 
     Parameters
     ----------
@@ -521,24 +549,27 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine,
     lattice : Lattice
     engine : Engine
     charge_sets : iterable of (N,) float64, e
+    totals : iterable of callable, optional
+        For each set, the exact sum of q / r at the nodes of a lattice; by default one for all.
 
     Yields
     ------
     TwoLattices
+        That of each set.
 
     Raises
     ------
     TaskError
         When a solution does not converge.
     """
-    solved: TwoLattices | None = None
-    total = NodePotential(engine.name)
-    for charges in charge_sets:
-        if solved is None:
-            solved = TwoLattices(continuum.with_charges(charges), lattice, engine, total, lasting=True)
-        else:
-            solved.charge(charges)
-        yield solved
+    alike = NodePotential(engine.name)
+    molecule, most = TwoLattices(continuum, lattice, engine, alike, lasting=True), 1
+    if not len(continuum.ions):
+        nodes = molecule.far.lattice.size + molecule.fine.lattice.size
+        most = engine.team_size((1, max(1, NODES_TOGETHER // nodes)))
+    sets = zip(charge_sets, repeat(alike) if totals is None else totals, strict=False)
+    while chosen := list(islice(sets, most)):
+        yield from molecule.solve([charges for charges, _ in chosen], [total for _, total in chosen])
 
 
 def continuum_of_request(solution: SolventRequest, positions: Floats, charges: Floats) -> Continuum:

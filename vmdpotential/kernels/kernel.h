@@ -81,6 +81,7 @@ DEVICE Node find_node(index_t at, index_t ny, index_t nz)
     DEVICE void name##_node(const Arguments &args, index_t i, index_t j, index_t k, double *joined)
 
 #define TEAM_THREADS 1024
+#define COUNTER_BYTES 128  // between the counters of teams into which the blocks of a launch may be divided
 
 // Blocks of one launch, at most one for each multiprocessor, so that all of them run at once.
 struct Team {

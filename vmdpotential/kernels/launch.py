@@ -138,7 +138,7 @@ class Arguments:
                 members[place] = value
             elif value is None:
                 members[place] = 0  # a null pointer
-            elif value.dtype != kind:
+            elif value.dtype is not kind and value.dtype != kind:
                 raise TypeError(f"{name} is an array of {value.dtype}, not {kind}")
             elif not value.flags.c_contiguous:
                 raise TypeError(f"{name} is not contiguous")

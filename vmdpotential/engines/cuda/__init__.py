@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike, NDArray
@@ -23,6 +24,13 @@ class CudaEngine(Engine):
     name = "cuda"
     costs: Costs = CUDA_COSTS
     runs_cuda = True
+
+    @cached_property
+    def _launches(self) -> Any:
+        """The module of arrays and launches, which imports PyCUDA."""
+        from vmdpotential.engines.cuda import launches
+
+        return launches
 
     def check(self) -> None:
         """Make sure that the engine works on this machine.
@@ -62,52 +70,42 @@ class CudaEngine(Engine):
 
     def room(self, size: int, beside: DeviceArray | None = None) -> AbstractContextManager[None]:
         """Return a context in which arrays and launches are on one GPU, where `size` bytes are free."""
-        from vmdpotential.engines.cuda import launches
-
-        return launches.room(size, beside)
+        result: AbstractContextManager[None] = self._launches.room(size, beside)
+        return result
 
     def array(self, values: NDArray[Any] | DeviceArray) -> DeviceArray:
         """Return a copy of an array on a GPU, or the array itself if it is there."""
-        from vmdpotential.engines.cuda import launches
-
-        return launches.array(values)
+        result: DeviceArray = self._launches.array(values)
+        return result
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         """Return an array on a GPU whose values are not set."""
-        from vmdpotential.engines.cuda import launches
-
-        return launches.empty(shape, dtype)
+        result: DeviceArray = self._launches.empty(shape, dtype)
+        return result
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
         """Return an array on a GPU whose values are 0."""
-        from vmdpotential.engines.cuda import launches
-
-        return launches.zeros(shape, dtype)
+        result: DeviceArray = self._launches.zeros(shape, dtype)
+        return result
 
     def to_host(self, values: DeviceArray) -> NDArray[Any]:
         """Return a copy of an array on a GPU."""
-        from vmdpotential.engines.cuda import launches
-
-        return launches.to_host(values)
+        result: NDArray[Any] = self._launches.to_host(values)
+        return result
 
     def launch(self, kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /,
                **values: Any) -> None:
         """Queue a kernel, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda import launches
-
-        launches.launch(kernel, count[1] if isinstance(count, tuple) else count, label, grain, **values)
+        self._launches.launch(kernel, count[1] if isinstance(count, tuple) else count, label, grain, **values)
 
     def team_size(self, most: tuple[int, int]) -> int:
         """Return the number of blocks of a team, at most one for each multiprocessor."""
-        from vmdpotential.engines.cuda import launches
-
-        return launches.team_size(most[1])
+        result: int = self._launches.team_size(most[1])
+        return result
 
     def launch_team(self, kernel: Kernel, workers: int, /, **values: Any) -> None:
         """Queue a TEAM_KERNEL, see :class:`vmdpotential.engines.Engine`."""
-        from vmdpotential.engines.cuda import launches
-
-        launches.launch_team(kernel, workers, **values)
+        self._launches.launch_team(kernel, workers, **values)
 
 
 ENGINE = CudaEngine()

@@ -43,6 +43,13 @@ PLANS = 8
 #: Largest numbers of bytes of arrays that are copied through a stage to a GPU and from it, and of each half of a stage.
 SENT, FETCHED, HALF = 2**20, 2**16, 2**22
 
+#: Bytes for which the driver is not asked how much is free, which takes as long as several launches.
+LITTLE = 2**26
+
+#: Launches of teams after which their barriers begin to count from 0 again, before they reach 2^32; bytes between the
+#: counters of two teams.
+COUNTED, BETWEEN_COUNTERS = 100, 128
+
 #: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
 
@@ -189,6 +196,9 @@ class Gpu:
         self._stage: Stage | None = None
         self.users, self._counting = 0, threading.Lock()  # threads that use it or wait for it
         self._modules: dict[Any, Any] = {}
+        #: Compiled kernels of files without a program, by file and name.
+        self.functions: dict[tuple[Path, str], Any] = {}
+        self._barriers: dict[int, list[Any]] = {}
         self._plans: dict[Any, Any] = {}
         self._shared: weakref.WeakValueDictionary[Any, MemoryBlock] = weakref.WeakValueDictionary()
         self._streams: tuple[Any, list[tuple[Any, Any]]] | None = None
@@ -253,7 +263,8 @@ class Gpu:
         MemoryPlanError
             If they are not free.
         """
-        if size and size > self.free():  # to ask the driver takes as long as several launches
+        asked = size > LITTLE or (size and memory.from_environment("VMDPOTENTIAL_GPU_MEMORY") is not None)
+        if asked and size > self.free():
             raise MemoryPlanError(f"{memory.size(size)} of GPU memory are needed, {memory.size(self.free())} are free",
                                   "use a larger {spacing}, or {engine cpu}")
 
@@ -402,6 +413,26 @@ class Gpu:
             functions[function].prepare(f"{size}s")
         return functions[function]
 
+    def start(self, function: Any, blocks: int, threads: int, arguments: bytes) -> None:
+        """Queue a compiled kernel whose only argument is a struct."""
+        # what prepared_call does before takes as long as the launch
+        function._launch_kernel((blocks, 1, 1), (threads, 1, 1), arguments, 0, None)
+
+    def barriers(self, workers: int) -> int:
+        """Return the address of a counter for each of up to `workers` teams, of `workers` blocks together.
+
+        All are multiples of the number of blocks of their team between launches.
+        """
+        size = BETWEEN_COUNTERS * workers
+        if workers not in self._barriers:
+            self._barriers[workers] = [self.take(size), 0]
+        block, used = self._barriers[workers]
+        if used % COUNTED == 0:
+            cuda_driver().memset_d8(block.address, 0, size)
+        self._barriers[workers][1] += 1
+        address: int = block.address
+        return address
+
     def plan(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return the plan of a Fourier transform by its key; `make` creates it if it is not among those kept."""
         if key not in self._plans:
@@ -424,6 +455,8 @@ class Gpu:
             self._spare.clear()
             self._buffers.clear()
             self._modules.clear()
+            self.functions.clear()
+            self._barriers.clear()
             self._plans.clear()
             self._staging.clear()
             self._stage = None

@@ -24,6 +24,13 @@ class Flags(NamedTuple):
     c_contiguous: bool = True
 
 
+class MemoryPart(NamedTuple):
+    """A part of a block of memory, which it keeps."""
+
+    block: device.MemoryBlock | MemoryPart
+    address: int
+
+
 class DeviceArray:
     """A contiguous array in the memory of a GPU.
 
@@ -33,15 +40,15 @@ class DeviceArray:
         The current GPU.
     shape : tuple of int
     dtype : dtype
-    block : Block, optional
+    block : MemoryBlock or MemoryPart, optional
         Memory whose begin has the values; new memory by default.
     """
 
     flags = Flags()
 
     def __init__(self, gpu: device.Gpu, shape: int | tuple[int, ...], dtype: DTypeLike,
-                 block: device.MemoryBlock | None = None) -> None:
-        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+                 block: device.MemoryBlock | MemoryPart | None = None) -> None:
+        self.shape: tuple[int, ...] = tuple(shape) if isinstance(shape, (tuple, list)) else (int(shape),)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         self.gpu, self._block = gpu, block or gpu.take(max(self.nbytes, 16))
@@ -50,6 +57,10 @@ class DeviceArray:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __getitem__(self, row: int) -> DeviceArray:
+        size = self.nbytes // self.shape[0]
+        return DeviceArray(self.gpu, self.shape[1:], self.dtype, MemoryPart(self._block, self.address + row * size))
 
 
 class _Held(threading.local):
@@ -170,7 +181,7 @@ def team_size(most: int) -> int:
 def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:
     """Queue a TEAM_KERNEL (kernel.h) for so many blocks of :func:`team_size`, with arguments as in :func:`launch`."""
     with _current() as gpu:
-        _queue(gpu, kernel, values, zeros(1, np.int64).address, workers, TEAM_THREADS)
+        _queue(gpu, kernel, values, gpu.barriers(workers), workers, TEAM_THREADS)
 
 
 def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, blocks: int, threads: int) -> None:
@@ -192,9 +203,16 @@ def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, b
 
     packed = arguments.pack(values, address)
     packed += bytes(-len(packed) % 8) + last.to_bytes(8, "little")
-    macros: dict[str, object] = {}
-    source = ""
+    gpu.start(_function(gpu, kernel, threads, len(packed)), blocks, threads, packed)
+
+
+def _function(gpu: device.Gpu, kernel: Kernel, threads: int, size: int) -> Any:
+    """Return a compiled kernel; those without a program are kept by their files and names alone."""
     if kernel.program is not None:
-        macros, source = {**kernel.program.macros, "WARPS": threads // 32}, kernel.program.source
-    gpu.kernel(kernel.file.path, kernel.name, macros, source, len(packed)).prepared_call(
-        (blocks, 1, 1), (threads, 1, 1), packed)
+        macros = {**kernel.program.macros, "WARPS": threads // 32}
+        return gpu.kernel(kernel.file.path, kernel.name, macros, kernel.program.source, size)
+    key = kernel.file.path, kernel.name
+    function = gpu.functions.get(key)
+    if function is None:
+        function = gpu.functions[key] = gpu.kernel(*key, {}, "", size)
+    return function
