@@ -237,7 +237,7 @@ class HostGpu:
 
     def __init__(self):
         self.buffers, self.kept, self.shared, self.libraries = {}, {}, {}, {}
-        self.functions, self._barriers = {}, {}
+        self.functions, self._barriers = {}, None
         self.used = set()
 
     def buffer(self, name, size):

@@ -9,25 +9,27 @@ unknown outside is the potential itself, no small difference of two large number
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.jump import CLOSED_FORM_SPACINGS, NodeFlows
+from vmdpotential.continuum.jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
 from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
 from vmdpotential.continuum.multigrid import MultigridSolver
-from vmdpotential.continuum.tangential import add_flows_along
+from vmdpotential.continuum.tangential import add_flows_along, find_nodes_near_surface
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 Values = NDArray[np.float32]
+
+Kept = TypeVar("Kept")
 
 KERNELS = KernelFile(Path(__file__).with_name("exchange.cu"))
 
@@ -247,6 +249,7 @@ class Problem:
         if not c.gaussian:
             self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
                                              c.outside)
+        self._kept: dict[str, Any] = {}  # of all charges
         self._solvers: list[MultigridSolver] = []  # one, when it is known; shared with copies that have other charges
 
     def charge(self, charges: Floats, systems: Systems | None = None, number: int = 0) -> None:
@@ -273,7 +276,8 @@ class Problem:
             if not self._solvers:
                 self.edges = tuple(map(engine.array, edges))
         else:
-            flows.add_jump(self._distances, self.edges, self._phi, self._near)
+            flows.add_jump(self._once("cut", lambda: find_cut_edges(c, lattice, self._distances, self.edges, engine)),
+                           self._phi, self._near)
         flows.add_outer_charges(self._distances)
         self._systems = systems or Systems.of(engine, 1, lattice.shape)
         self.unknown, self.sources = self._systems.unknowns[number], self._systems.sources[number]
@@ -286,6 +290,15 @@ class Problem:
         if not self._solvers:
             self._solvers.append(MultigridSolver(engine, *self.edges, self.k2, self.ions, self._depth))
         self.edges = self._solvers[0].edges  # without a copy
+
+    def _once(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """Return what `make` returns, which is made once for all charges of a molecule that lasts."""
+        if not self._lasting:
+            return make()
+        if name not in self._kept:
+            self._kept[name] = make()
+        found: Kept = self._kept[name]
+        return found
 
     def _add_applied(self) -> None:
         """Add the sources of a voltage: the unknown is the potential without that across the slab alone."""
@@ -350,8 +363,11 @@ class Problem:
         """Add the flow along the surface, computed from the present solution, to the sources; only once."""
         if self._corrected:
             return
-        add_flows_along(self.continuum, self.lattice, self._distances, self.within, self._outside, self._raised(),
-                        self.sources, self.engine, self._pores)
+        with self.engine.room(20 * self.lattice.size, self.unknown):
+            near = self._once("near", lambda: find_nodes_near_surface(self.lattice, self._distances, self.within,
+                                                                      self.engine))
+            add_flows_along(self.continuum, self.lattice, near, self._distances, self.within, self._outside,
+                            self._raised(), self.sources, self.engine, self._pores)
         self._corrected = True
         if not self._lasting:
             self._distances = None

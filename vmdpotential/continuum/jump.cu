@@ -36,7 +36,7 @@ DEVICE float find_angle(float y, float x)
 struct EdgePotential {
     const index_t *inner, *outer;     // (edges,)
     const double *share;
-    const float *line;                // (edges, 4)
+    const float *phi;                 // (nx + 2, ny + 2, nz + 2) of the charges, with one more node on each side
     const double *charges;            // (N, 4) positions and charges, whose potential is charge / r, sorted by cubes
     const index_t *starts;            // charges of cube c begin at starts[c]
     double *out;                      // (4, edges)
@@ -145,9 +145,12 @@ KERNEL(find_potential_on_edge, EdgePotential, e)
     const double sign = step > 0 ? 1 : -1;
     const Edge edge = {(float)pick(args.spacing, axis), (float)args.share[e], (float)(pick(args.spacing, second) / 2),
                        (float)(pick(args.spacing, third) / 2)};
-    const float *line = args.line + 4 * e;
-    const Along<double> whole = interpolate_along<double>(line[0], line[1], line[2], line[3], args.share[e]);
     const int node[3] = {(int)(inner / plane), (int)(inner / row % args.shape[1]), (int)(inner % row)};
+    const index_t wide_row = row + 2, wide_plane = (args.shape[1] + 2) * wide_row;
+    const index_t along = (step > 0 ? 1 : -1) * (axis == 0 ? wide_plane : axis == 1 ? wide_row : 1);
+    const float *line = args.phi + (node[0] + 1) * wide_plane + (node[1] + 1) * wide_row + node[2] + 1;
+    const Along<double> whole
+        = interpolate_along<double>(line[-along], line[0], line[along], line[2 * along], args.share[e]);
     double at[3];
     int begin[3], end[3];
     for (int d = 0; d < 3; d++) {
@@ -205,11 +208,9 @@ struct CutCounts {
 struct CutEdges {
     const float *distances;           // (shape)
     const float *x, *y, *z;           // (shape) conductances
-    const float *phi;                 // (nx + 2, ny + 2, nz + 2) of the charges, with one more node on each side
     const index_t *begins;            // row j of plane i has the edges from begins[i ny + j]
     index_t *inner, *outer;           // results, as in class CutEdges
     double *share, *conductance, *inside;
-    float *line;                      // (edges, 4)
     index_t shape[3];
     double own[3];                    // conductances along the axes inside
 };
@@ -227,17 +228,13 @@ DEVICE int find_cuts(const float *distances, const index_t *shape, index_t i, in
 DEVICE void write_cut(const CutEdges &args, index_t i, index_t j, index_t k, int axis, index_t n)
 {
     const index_t ny = args.shape[1], nz = args.shape[2], at = (i * ny + j) * nz + k;
-    const index_t spot = ((i + 1) * (ny + 2) + j + 1) * (nz + 2) + k + 1;
     const index_t stride = axis == 0 ? ny * nz : axis == 1 ? nz : 1;
-    const index_t wide = axis == 0 ? (ny + 2) * (nz + 2) : axis == 1 ? nz + 2 : 1;
     const float a = args.distances[at], b = args.distances[at + stride];
     args.inner[n] = a < 0 ? at : at + stride;
     args.outer[n] = a < 0 ? at + stride : at;
     args.share[n] = (double)fabsf(a < 0 ? a : b) / (double)(fabsf(a) + fabsf(b));
     args.conductance[n] = (axis == 0 ? args.x : axis == 1 ? args.y : args.z)[at];
     args.inside[n] = pick(args.own, axis);
-    for (int m = 0; m < 4; m++)  // from the node before the edge in space
-        args.line[4 * n + m] = args.phi[spot + ((a < 0 ? m : 3 - m) - 1) * wide];
 }
 
 #ifdef __CUDACC__

@@ -50,8 +50,6 @@ class CutEdges(NamedTuple):
     share: Any
     conductance: Any
     inside: Any
-    #: (E, 4) float32: phi_c at the node before the inner one, at both ends, and at the node after the outer one, kT/e.
-    line: Any
 
 
 class NodeFlows:
@@ -69,8 +67,7 @@ class NodeFlows:
         self._sums = engine.zeros(lattice.size, np.int64)
         self._units = UNITS / max(1.0, float(np.abs(c.charges).max(initial=0.0)))
 
-    def add_jump(self, distances: Any, edges: tuple[Any, Any, Any], phi: Any,
-                 near: float = CLOSED_FORM_SPACINGS) -> None:
+    def add_jump(self, cut: CutEdges, phi: Any, near: float = CLOSED_FORM_SPACINGS) -> None:
         """Add what the jump lets flow into the ends of the edges that the surface cuts, all in arrays of the engine.
 
         `phi` (nx + 2, ny + 2, nz + 2) is phi_c, kT/e, at the nodes and one more on each side.
@@ -78,8 +75,7 @@ class NodeFlows:
         Where the surface cuts an edge, the flow of the reaction potential is continuous on the inner node's side; what
         the charges add to it through the face between both nodes is their own flow, so that none of it is lost.
         """
-        cut = _cut_edges(self._continuum, self._lattice, distances, edges, phi, self._engine)
-        known = _known(self._continuum, self._lattice, cut, self._engine, near)
+        known = _known(self._continuum, self._lattice, cut, phi, self._engine, near)
         self._add("add_cut_flows", len(cut.share), share=cut.share, inner=cut.inner, outer=cut.outer,
                   conductance=cut.conductance, inside=cut.inside, known=known, edges=len(cut.share))
 
@@ -109,12 +105,13 @@ class NodeFlows:
 def flow_through_cuts(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any, Any, Any], phi: Any,
                       engine: Engine) -> tuple[Places, Floats]:
     """Return the outer nodes (E,) of cut edges, as places in a flat array, and phi_c's flow from them (E,)."""
-    cut = _cut_edges(c, lattice, distances, edges, phi, engine)
-    known = engine.to_host(_known(c, lattice, cut, engine))
+    cut = find_cut_edges(c, lattice, distances, edges, engine)
+    known = engine.to_host(_known(c, lattice, cut, phi, engine))
     return engine.to_host(cut.outer), engine.to_host(cut.inside) * known[3]
 
 
-def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: float = CLOSED_FORM_SPACINGS) -> Any:
+def _known(c: Continuum, lattice: Lattice, cut: CutEdges, phi: Any, engine: Engine,
+           near: float = CLOSED_FORM_SPACINGS) -> Any:
     """Return phi_c, its first and second derivatives per edge, and its flow (4, E), kT/e, on E cut edges.
 
     They are interpolated along the edges, but for near charges, which have closed forms. The flow is the mean of the
@@ -128,7 +125,7 @@ def _known(c: Continuum, lattice: Lattice, cut: CutEdges, engine: Engine, near: 
     charges = np.column_stack([c.positions[rows], c.constant / c.inside * c.charges[rows]])
     out = engine.empty((4, edges), np.float64)
     engine.launch(KERNELS["find_potential_on_edge"], edges, "surface", EDGES_PER_SUM, inner=cut.inner, outer=cut.outer,
-                  share=cut.share, line=cut.line, charges=charges, starts=cubes.starts, out=out, shape=lattice.shape,
+                  share=cut.share, phi=phi, charges=charges, starts=cubes.starts, out=out, shape=lattice.shape,
                   counts=cubes.counts, edges=edges, origin=lattice.origin, spacing=lattice.spacing, low=cubes.low,
                   side=cubes.side, near=reach)
     return out
@@ -149,8 +146,9 @@ def interpolate_along_edge(a: Scalar, b: Scalar, c: Scalar, d: Scalar, t: Scalar
     return value, slope, second + middle * third, c - b - third / 12
 
 
-def _cut_edges(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any, Any, Any], phi: Any,
-               engine: Engine) -> CutEdges:
+def find_cut_edges(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any, Any, Any],
+                   engine: Engine) -> CutEdges:
+    """Return the edges that the surface cuts, from the distances of nodes to it and the conductances of all edges."""
     weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
     planes, rows = lattice.shape[0], lattice.shape[0] * lattice.shape[1]
     elements, grain = (planes, WARP_THREADS * rows), planes_at_once(planes)
@@ -161,9 +159,8 @@ def _cut_edges(c: Continuum, lattice: Lattice, distances: Any, edges: tuple[Any,
     np.cumsum(engine.to_host(numbers), out=ends[1:])
     count = int(ends[-1])
     share, conductance, inside = (engine.empty(count, np.float64) for _ in range(3))
-    cut = CutEdges(engine.empty(count, np.int64), engine.empty(count, np.int64), share, conductance, inside,
-                   engine.empty((count, 4), np.float32))
+    cut = CutEdges(engine.empty(count, np.int64), engine.empty(count, np.int64), share, conductance, inside)
     x, y, z = edges
     engine.launch(KERNELS["find_cut_edges"], elements, "surface", grain, **cut._asdict(), distances=distances, x=x, y=y,
-                  z=z, phi=phi, begins=ends, shape=lattice.shape, own=c.inside * weights)
+                  z=z, begins=ends, shape=lattice.shape, own=c.inside * weights)
     return cut

@@ -20,7 +20,7 @@ fitted to the solution at the outer nodes around each outer node.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +55,44 @@ ROWS_PER_TASK, NODES_PER_TASK = 1000, 1024
 UNITS = 2.0**32
 
 
-def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any, outside: Floats, unknown: Any,
-                    sources: Any, engine: Engine, pores: Any = None) -> None:
+class NodesNearSurface(NamedTuple):
+    """Nodes (N,) next to a surface, in arrays of the engine, as :mod:`tangential.cu` describes them."""
+
+    nodes: Any
+    #: (F,) outer nodes around which polynomials are fitted, and by node their rows.
+    fitted: Any
+    rows: Any
+    owners: Any
+
+
+def find_nodes_near_surface(lattice: Lattice, distances: Any, within: Any, engine: Engine) -> NodesNearSurface:
+    """Return the nodes near a surface, from their distances to it and whether they are inside."""
+    nx, ny, _ = lattice.shape
+    rows, numbers = engine.zeros(lattice.size, np.int32), engine.empty((nx * ny, 2), np.int32)
+
+    def find(**lists: Any) -> None:
+        engine.launch(KERNELS["find_near_surface"], nx * ny, "surface", ROWS_PER_TASK, within=within,
+                      distances=distances, numbers=numbers, rows=rows, shape=lattice.shape, margin=MARGIN,
+                      reach=REACH * float(lattice.spacing.max()), **lists)
+
+    find(begins=None, nodes=None, fitted=None, owners=None)
+    begins = np.zeros((nx * ny + 1, 2), np.int64)
+    np.cumsum(engine.to_host(numbers), 0, out=begins[1:])
+    count, fits = begins[-1].tolist()
+    nodes, fitted, owners = engine.empty(count, np.int64), engine.empty(fits, np.int64), engine.empty(count, np.int32)
+    find(begins=begins, nodes=nodes, fitted=fitted, owners=owners)
+    return NodesNearSurface(nodes, fitted, rows, owners)
+
+
+def add_flows_along(c: Continuum, lattice: Lattice, near: NodesNearSurface, distances: Any, within: Any,
+                    outside: Floats, unknown: Any, sources: Any, engine: Engine, pores: Any = None) -> None:
     """Add to the sources of nodes what flows into them along the surface in a solution; all arrays are the engine's.
 
     Parameters
     ----------
     c : Continuum
     lattice : Lattice
+    near : NodesNearSurface
     distances : (nx, ny, nz) float32, A
         Of nodes to the surface, negative inside.
     within : (nx, ny, nz) bool
@@ -77,31 +107,16 @@ def add_flows_along(c: Continuum, lattice: Lattice, distances: Any, within: Any,
     pores : (nx, ny, nz) bool, optional
         Nodes around the molecule that are in the water of a pore.
     """
-    nx, ny, nz = lattice.shape
-    strides, unit = (ny * nz, nz, 1), float(lattice.spacing.mean())
-    with engine.room(20 * lattice.size, unknown):
-        rows, numbers = engine.zeros(lattice.size, np.int32), engine.empty((nx * ny, 2), np.int32)
-
-        def find(**lists: Any) -> None:
-            engine.launch(KERNELS["find_near_surface"], nx * ny, "surface", ROWS_PER_TASK, within=within,
-                          distances=distances, numbers=numbers, rows=rows, shape=lattice.shape, margin=MARGIN,
-                          reach=REACH * float(lattice.spacing.max()), **lists)
-
-        find(begins=None, nodes=None, fitted=None, owners=None)
-        begins = np.zeros((nx * ny + 1, 2), np.int64)
-        np.cumsum(engine.to_host(numbers), 0, out=begins[1:])
-        count, fits = begins[-1].tolist()
-        nodes, fitted = engine.empty(count, np.int64), engine.empty(fits, np.int64)
-        owners, sums = engine.empty(count, np.int32), engine.zeros(count, np.int64)
-        coefficients = engine.empty((fits, 8), np.float32)
-        find(begins=begins, nodes=nodes, fitted=fitted, owners=owners)
-        engine.launch(KERNELS["fit_polynomials"], fits, "surface", NODES_PER_TASK, nodes=fitted, within=within,
-                      values=unknown, out=coefficients, strides=strides, spacing=lattice.spacing / unit,
-                      stiffness=STIFFNESS, unit=unit, few=FEW, enough=ENOUGH)
-        engine.launch(KERNELS["add_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, fitted=fitted, rows=rows,
-                      owners=owners, coefficients=coefficients, within=within, distances=distances, outside=outside,
-                      pores=pores, water=c.outside, sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN,
-                      spacing=lattice.spacing,
-                      weights=np.prod(lattice.spacing) / lattice.spacing**2 / unit, inside=c.inside, units=UNITS)
-        engine.launch(KERNELS["add_owned_flows"], count, "surface", NODES_PER_TASK, nodes=nodes, sums=sums,
-                      sources=sources, units=UNITS)
+    _, ny, nz = lattice.shape
+    strides, unit, count, fits = (ny * nz, nz, 1), float(lattice.spacing.mean()), len(near.nodes), len(near.fitted)
+    sums, coefficients = engine.zeros(count, np.int64), engine.empty((fits, 8), np.float32)
+    engine.launch(KERNELS["fit_polynomials"], fits, "surface", NODES_PER_TASK, nodes=near.fitted, within=within,
+                  values=unknown, out=coefficients, strides=strides, spacing=lattice.spacing / unit,
+                  stiffness=STIFFNESS, unit=unit, few=FEW, enough=ENOUGH)
+    engine.launch(KERNELS["add_flows"], count, "surface", NODES_PER_TASK, **near._asdict(),
+                  coefficients=coefficients, within=within, distances=distances, outside=outside, pores=pores,
+                  water=c.outside, sums=sums, shape=lattice.shape, strides=strides, margin=MARGIN,
+                  spacing=lattice.spacing, weights=np.prod(lattice.spacing) / lattice.spacing**2 / unit,
+                  inside=c.inside, units=UNITS)
+    engine.launch(KERNELS["add_owned_flows"], count, "surface", NODES_PER_TASK, nodes=near.nodes, sums=sums,
+                  sources=sources, units=UNITS)

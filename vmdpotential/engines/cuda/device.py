@@ -46,9 +46,8 @@ SENT, FETCHED, HALF = 2**20, 2**16, 2**22
 #: Bytes for which the driver is not asked how much is free, which takes as long as several launches.
 LITTLE = 2**26
 
-#: Launches of teams after which their barriers begin to count from 0 again, before they reach 2^32; bytes between the
-#: counters of two teams.
-COUNTED, BETWEEN_COUNTERS = 100, 128
+#: Bytes between the counters of two teams, as in kernel.h.
+BETWEEN_COUNTERS = 128
 
 #: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
@@ -198,7 +197,7 @@ class Gpu:
         self._modules: dict[Any, Any] = {}
         #: Compiled kernels of files without a program, by file and name.
         self.functions: dict[tuple[Path, str], Any] = {}
-        self._barriers: dict[int, list[Any]] = {}
+        self._barriers: MemoryBlock | None = None
         self._plans: dict[Any, Any] = {}
         self._shared: weakref.WeakValueDictionary[Any, MemoryBlock] = weakref.WeakValueDictionary()
         self._streams: tuple[Any, list[tuple[Any, Any]]] | None = None
@@ -418,20 +417,12 @@ class Gpu:
         # what prepared_call does before takes as long as the launch
         function._launch_kernel((blocks, 1, 1), (threads, 1, 1), arguments, 0, None)
 
-    def barriers(self, workers: int) -> int:
-        """Return the address of a counter for each of up to `workers` teams, of `workers` blocks together.
-
-        All are multiples of the number of blocks of their team between launches.
-        """
-        size = BETWEEN_COUNTERS * workers
-        if workers not in self._barriers:
-            self._barriers[workers] = [self.take(size), 0]
-        block, used = self._barriers[workers]
-        if used % COUNTED == 0:
-            cuda_driver().memset_d8(block.address, 0, size)
-        self._barriers[workers][1] += 1
-        address: int = block.address
-        return address
+    def barriers(self) -> int:
+        """Return the address of a counter, which is 0, for each of the teams into which a launch may be divided."""
+        size = BETWEEN_COUNTERS * self.multiprocessors
+        self._barriers = self._barriers or self.take(size)
+        cuda_driver().memset_d8(self._barriers.address, 0, size)
+        return self._barriers.address
 
     def plan(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return the plan of a Fourier transform by its key; `make` creates it if it is not among those kept."""
@@ -456,7 +447,7 @@ class Gpu:
             self._buffers.clear()
             self._modules.clear()
             self.functions.clear()
-            self._barriers.clear()
+            self._barriers = None
             self._plans.clear()
             self._staging.clear()
             self._stage = None

@@ -181,7 +181,7 @@ def team_size(most: int) -> int:
 def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:
     """Queue a TEAM_KERNEL (kernel.h) for so many blocks of :func:`team_size`, with arguments as in :func:`launch`."""
     with _current() as gpu:
-        _queue(gpu, kernel, values, gpu.barriers(workers), workers, TEAM_THREADS)
+        _queue(gpu, kernel, values, gpu.barriers(), workers, TEAM_THREADS)
 
 
 def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, blocks: int, threads: int) -> None:
