@@ -268,6 +268,7 @@ def test_what_a_gpu_holds_of_a_surface_is_released_with_it(gpu):
 def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
     surface = Surface(np.eye(3), np.full(3, 1.7), 1.4)
     monkeypatch.setattr(gpu, "free", lambda: 100_000)
+    monkeypatch.setattr(device, "LITTLE", 0)
     with pytest.raises(MemoryPlanError, match="GPU memory"):
         surface.distances(Lattice(np.full(3, -4.0), np.full(3, 0.3), (27,) * 3), engine=CudaEngine())
 

@@ -12,7 +12,7 @@ from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
 
 from vmdpotential.engines.cuda import ENGINE as CUDA
-from vmdpotential.engines.cuda import build, fft
+from vmdpotential.engines.cuda import build, device, fft
 from vmdpotential.errors import BackendError, InputError, TaskError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice
@@ -141,6 +141,7 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
 
 def test_a_mean_that_does_not_fit_on_the_gpu_is_that_of_maps(gpu, monkeypatch):
     monkeypatch.setattr(gpu, "free", lambda: 1000)
+    monkeypatch.setattr(device, "LITTLE", 0)
     work = MeshSum(PotentialSum.split(LATTICE, MESHES["smeared"](6)))
     monkeypatch.setattr(work, "run", lambda positions, charges: HostResult(
         np.full((1, *LATTICE.shape), charges.sum(), np.float32)))

@@ -25,6 +25,7 @@ from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.tangential import add_flows_along, find_nodes_near_surface
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
+from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 Values = NDArray[np.float32]
@@ -49,6 +50,9 @@ POINTS_PER_TASK, BLOCK = 10_000, 128
 #: the number of these neighbours, as far as two lattices do not show them. They are those of 43 fragments of proteins
 #: and DNA with the van der Waals surface at 0.5 to 1 A (0.1, 0.2 and 0.7 for 4, 5 and 6, in a tenth twice as much).
 OPEN, POCKETS = 4, (0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 1.5)
+
+#: Number of charges up to which phi_c is summed here, without a choice of the method.
+FEW = 32
 
 #: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
 NEXT = 3
@@ -265,10 +269,15 @@ class Problem:
         needed = Lattice(wide.origin + [s.start for s in part] * wide.spacing, wide.spacing,
                          tuple(s.stop - s.start for s in part))
         self._phi = engine.zeros(wide.shape, np.float32)
-        charged = c.charges != 0
-        values = self.total(needed, c.positions[charged], c.charges[charged])
-        self._by_nodes("insert_part", needed.shape, values=values, out=self._phi, part=needed.shape, shape=wide.shape,
-                       first=[s.start for s in part], factor=c.constant / c.inside, shift=0.0)
+        charged = np.flatnonzero(c.charges)
+        place = {"out": self._phi, "part": needed.shape, "shape": wide.shape, "first": [s.start for s in part]}
+        if len(charged) <= FEW:
+            sources = np.column_stack([c.positions[charged], c.constant / c.inside * c.charges[charged]])
+            self._by_nodes("sum_few_charges", needed.shape, **place, charges=sources, count=len(charged),
+                           origin=needed.origin, spacing=needed.spacing, soft=SOFT_CORE**2)
+        else:
+            values = self.total(needed, c.positions[charged], c.charges[charged])
+            self._by_nodes("insert_part", needed.shape, **place, values=values, factor=c.constant / c.inside, shift=0.0)
         flows = NodeFlows(c, lattice, engine)
         if c.gaussian:
             edges, nodes, sources = smooth.discretised(c, lattice, self._distances, self._phi, engine)

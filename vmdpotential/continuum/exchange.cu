@@ -110,6 +110,29 @@ NODE_KERNEL(insert_part, Insertion, part, i, j, k)
         args.factor * args.values[(i * args.part[1] + j) * args.part[2] + k] + args.shift;
 }
 
+struct FewCharges {
+    const double *charges;                   // (count, 4) positions and charges, with the potential charge / r
+    float *out;                              // (shape)
+    index_t part[3], shape[3], first[3], count;
+    double origin[3], spacing[3];            // of the part
+    float soft;                              // square of the least distance, A^2
+};
+
+// Write the potential of few charges to a part of a lattice, which begins at node `first`.
+NODE_KERNEL(sum_few_charges, FewCharges, part, i, j, k)
+{
+    const double x = args.origin[0] + i * args.spacing[0], y = args.origin[1] + j * args.spacing[1];
+    const double z = args.origin[2] + k * args.spacing[2];
+    float total = 0;
+    for (index_t n = 0; n < args.count; n++) {
+        const double *charge = args.charges + 4 * n;
+        // differences in double, as large coordinates cost digits
+        const float a = (float)(x - charge[0]), b = (float)(y - charge[1]), c = (float)(z - charge[2]);
+        total += (float)charge[3] / sqrtf(fmaxf(a * a + b * b + c * c, args.soft));
+    }
+    args.out[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] = total;
+}
+
 struct Restart {
     const float *known;              // (shape) a solution for a similar molecule
     const bool *before, *within;     // (shape) which nodes were and are inside

@@ -22,6 +22,9 @@ Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 #: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
 COVERING, TINY = 8, 1e-6
 
+#: Number of atoms whose covers a thread finds: to start it takes as long as finding those of some hundred.
+ATOMS_PER_THREAD = 1000
+
 #: A function that returns the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, for positions (N, 3) and
 #: charges (N,).
 NodeSum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
@@ -145,7 +148,8 @@ def _covers(continuum: Continuum) -> AtomCovers:
     positions, radii = continuum.positions, continuum.radii
     balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
     count = min(COVERING, len(balls))
-    found = cKDTree(positions[balls]).query(positions, count, workers=threads.count())
+    workers = min(threads.count(), 1 + len(positions) // ATOMS_PER_THREAD)
+    found = cKDTree(positions[balls]).query(positions, count, workers=workers)
     distances, near = found[0].reshape(-1, count), balls[found[1].reshape(-1, count)]
     below = radii[near] - distances
     rows, best = np.arange(len(positions)), below.argmax(1)

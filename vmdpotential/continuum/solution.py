@@ -146,9 +146,6 @@ PAIRS = 1_000_000_000
 #: Distance, A, by which the lattice around the first frame is enlarged for others.
 ROOM = 2.0
 
-#: Number of charges up to which their own potential at nodes is summed directly, without a choice of the method.
-FEW = 32
-
 #: Distance, A, between the nodes on the faces of the coarse lattice at which the far field is summed.
 #: Without ions that shield the molecule from its errors, the second one.
 SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
@@ -787,8 +784,6 @@ class NodePotential:
             self._charges, self._measured, self._plans = charges.copy(), {}, {}
         spacing = tuple(lattice.spacing.tolist())
         direct: Method = registry.get("method", "direct")
-        if len(charges) <= FEW:
-            return direct.plan(request, engine).run(positions, charges).values()
         if spacing in self._measured:
             plan, part = self._plan(spacing, request, positions, engine)
             return np.ascontiguousarray(plan.run(positions, charges).values()[part])
