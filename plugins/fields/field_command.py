@@ -314,7 +314,7 @@ def _curves(fields: FieldSeries, unit: str) -> tuple[Any, ...]:
         field = scale * np.einsum("fnmd,fmd->fnm", fields.field, (total / np.where(size > 0, size, 1))[:, 0])
         text = "Field" if len(fields.names) == 1 else "Field along the total"
     both = np.stack([field, fields.potential], axis=2)  # (F, names, 2, M)
-    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential, {fields.medium} ({fields.unit})"]
+    labels = [f"{text} ({unit})".replace("/A", "/Å"), f"Potential ({fields.unit})"]
     if len(fields.frames) == 1:
         site = fields.places.kind.removesuffix("s").capitalize()
         return (np.arange(1.0, len(fields.places) + 1), site, fields.names, both[0], None, labels)

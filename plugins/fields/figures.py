@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import layout, prepare
-from vmdpotential.figures.page import figure_style
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
+from vmdpotential.figures.style import figure_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

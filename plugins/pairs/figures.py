@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
-from vmdpotential.figures.page import figure_style
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
+from vmdpotential.figures.style import figure_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,13 @@ def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
     return figure
 
 
+def without_chain(names: Sequence[str]) -> list[str]:
+    """Return names of residues such as ``A/LEU10``, without the chain if it is that of all."""
+    parts = [name.partition("/") for name in names]
+    same = len({chain for chain, _, _ in parts}) == 1 and all(residue for _, _, residue in parts)
+    return [residue for _, _, residue in parts] if same else list(names)
+
+
 def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones: Floats, spread: Floats | None = None,
                   title: str = "", labels: tuple[str, str] = ("Coulomb", "Lennard-Jones")) -> Axes:
     """Draw bars of the residues with the largest energies, of either sign, into Axes.
@@ -60,7 +67,7 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     labels : (str, str)
         Names of the two energies.
     """
-    total = coulomb + lennard_jones
+    names, total = without_chain(names), coulomb + lennard_jones
     rows = np.argsort(-np.abs(total), kind="stable")[:MOST]
     rows = rows[np.argsort(total[rows], kind="stable")]
     y = np.arange(len(rows))
@@ -70,7 +77,7 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
                 markersize=2.5, elinewidth=0.6, label="total")
     ax.axvline(0, color="#808080", linewidth=0.4)
     ax.set_yticks(y, [drawable_text(names[n]) for n in rows])
-    ax.invert_yaxis()
+    ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlabel("Energy (kcal/mol)")
     if title:
         ax.set_title(drawable_text(title))
@@ -86,7 +93,7 @@ def terms_of_frames(draw: Callable[[Axes], Axes]) -> Figure:
     with figure_style():
         figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 70 * _MM), layout="constrained")
         ax = draw(figure.add_subplot())
-        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 

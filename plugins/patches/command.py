@@ -269,17 +269,20 @@ class PatchesOverFrames(Result):
         """Draw the mean areas of the residues with the largest ones, negative ones to the left."""
         from vmdpotential.figures.colours import sign_colour
 
+        from ..pairs.figures import without_chain
+
         rows = np.argsort(-self.areas.max(0), kind="stable")[:_DRAWN]
         rows = rows[self.areas[:, rows].max(0) > 0]
-        y, known, names = np.arange(len(rows)), self.uncertainty, self.names
+        y, known, names = np.arange(len(rows)), self.uncertainty, without_chain(self.names)
         for n, sign in enumerate((1, -1)):
             spread = None if known is None else np.nan_to_num(known.interval[n, rows])
             ax.barh(y, sign * self.areas[n, rows], 0.7, color=sign_colour(sign), xerr=spread,
                     error_kw={"elinewidth": 0.6}, label=f"{_SIGNS[n]} patches")
         ax.axvline(0, color="#808080", linewidth=0.4)
         ax.set_yticks(y, [names[row] for row in rows.tolist()])
-        ax.invert_yaxis()
-        ax.set_xlabel("Area in patches (Å$^2$)")
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.set_xlabel("Area in patches (Å²)")
+        ax.xaxis.set_major_formatter(lambda area, _: f"{abs(area):g}")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         return ax
 

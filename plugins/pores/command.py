@@ -275,8 +275,8 @@ class BornProfile(Result):
     def draw(self) -> Figure:
         """Return the figure of the energy along the path."""
         from vmdpotential.figures import prepare
-        from vmdpotential.figures.page import figure_style
         from vmdpotential.figures.sizes import JOURNAL_WIDTHS
+        from vmdpotential.figures.style import figure_style
 
         prepare()
         from matplotlib.figure import Figure as Drawn

@@ -219,7 +219,7 @@ def _maps(structure: Structure, charges: Floats, ph: Sequence[float], solvent: S
                          padding=MAP_PADDING, temperature=solvent.temperature, dielectric=solvent.outside,
                          parameters={"inside": solvent.inside, "salt": solvent.salt}, engine=engine)
     made = [potential_map(replace(structure, charges=row), options) for row in charges[: len(ph)]]
-    return [replace(grid, provenance=replace(grid.provenance, quantity=f"{grid.provenance.quantity} at pH {value:g}"))
+    return [replace(grid, provenance=replace(grid.provenance, state=f"pH {value:g}"))
             for grid, value in zip(made, ph, strict=True)]
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import prepare
-from vmdpotential.figures.page import figure_style
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import CURVE_COLOURS
+from vmdpotential.figures.style import figure_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,12 @@ _MM = 1 / 25.4
 
 #: Colours of groups; some that titrate far apart share one.
 _COLOURS = {"C-": 4, "ASP": 1, "GLU": 6, "HIS": 2, "N+": 5, "CYS": 4, "TYR": 3, "LYS": 0, "ARG": 0}
+
+#: Names of the groups of termini in the legend.
+_TERMINI = {"C-": "C-terminus", "N+": "N-terminus"}
+
+#: Points of a drawn curve for each of its values of pH.
+_BETWEEN = 8
 
 
 def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str], errors: Floats | None = None) -> Axes:
@@ -39,6 +45,10 @@ def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str], 
     errors : (P, S) float64, optional
         Standard errors, drawn as bands.
     """
+    # between the values of pH, curves of single sites are straight lines in ln(f / (1 - f))
+    points = np.linspace(ph[0], ph[-1], _BETWEEN * (len(ph) - 1) + 1)
+    ratio = np.clip(fractions, 1e-9, 1 - 1e-9)
+    ratio = np.log(ratio / (1 - ratio))
     named: set[str] = set()
     for n in sorted(range(len(groups)), key=lambda n: [*_COLOURS, groups[n]].index(groups[n])):
         group = groups[n]
@@ -47,9 +57,11 @@ def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str], 
         if errors is not None:
             ax.fill_between(ph, fractions[:, n] - errors[:, n], fractions[:, n] + errors[:, n], color=colour,
                             alpha=0.25, linewidth=0)
-        ax.plot(ph, fractions[:, n], style, color=colour, linewidth=0.8, label="" if group in named else group)
+        curve = 1 / (1 + np.exp(-np.interp(points, ph, ratio[:, n])))
+        ax.plot(points, curve, style, color=colour, linewidth=0.8,
+                label="" if group in named else _TERMINI.get(group, group))
         named.add(group)
-    ax.set(xlabel="pH", ylabel="Protonated", xlim=(ph[0], ph[-1]), ylim=(-0.02, 1.02))
+    ax.set(xlabel="pH", ylabel="Fraction protonated", xlim=(ph[0], ph[-1]), ylim=(-0.02, 1.02))
     return ax
 
 
@@ -70,6 +82,6 @@ def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_c
             if marked is not None:
                 ax.axvline(marked, color="#808080", linewidth=0.6, linestyle=":")
         below.set(xlabel="pH", ylabel="Net charge (e)")
-        figure.legend(loc="outside upper center", ncols=5, frameon=False)
+        figure.legend(loc="outside upper center", ncols=4, frameon=False)
         figure.align_ylabels()
     return figure

@@ -19,4 +19,4 @@ out.mkdir(parents=True, exist_ok=True)
 water = vp.density(datafiles.GRO, datafiles.XTC, atoms="//*/(SOL)/OW", unit="relative", fit="protein", padding=8.0,
                    smear=1.0, sites=out / "sites.csv", site_density=1.4, output=out / "water.dx", force=True)
 print(*water.lines, sep="\n")
-water.grid.plot(structure=datafiles.GRO).figure.savefig(out / "water.png", dpi=200, bbox_inches="tight")
+water.grid.plot(structure=datafiles.GRO).figure.savefig(out / "water.png", dpi=300)

@@ -28,4 +28,4 @@ structure = vp.read_structure(out / "ions.rst7", topology=out / "ions.prmtop")
 potential = vp.potential_map(structure, atoms="not water", medium="explicit", spacing=0.75)
 height = structure.positions[vp.select(structure, "ions")][0, 2]
 axes = potential.plot(plane=f"z={height:g}", structure=structure, slab=4, value_range=(-500, 500))
-axes.figure.savefig(out / "ions.png", dpi=200, bbox_inches="tight")
+axes.figure.savefig(out / "ions.png", dpi=300)

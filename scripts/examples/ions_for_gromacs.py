@@ -41,4 +41,4 @@ print((out / "ions.top").read_text().partition("[ molecules ]")[2].strip())
 
 potential = vp.potential_map(placed.structure, atoms="not water", medium="explicit", spacing=0.75)
 axes = potential.plot(plane=f"z={placed.ions[0].position[2]:g}", structure=placed.structure, waters=True)
-axes.figure.savefig(out / "ions.png", dpi=200, bbox_inches="tight")
+axes.figure.savefig(out / "ions.png", dpi=300)

@@ -33,4 +33,4 @@ for n, vector in enumerate(placed.structure.cell.vectors, 1):
 
 potential = vp.potential_map(placed.structure, atoms="not water", medium="screened", spacing=1.0)
 axes = potential.plot(plane=f"z={ions['z_A'].median():.0f}", structure=placed.structure, slab=4, value_range=(-5, 5))
-axes.figure.savefig(out / "ions.png", dpi=200, bbox_inches="tight")
+axes.figure.savefig(out / "ions.png", dpi=300)

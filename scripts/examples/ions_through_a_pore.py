@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import vmdpotential as vp
+from vmdpotential.figures.style import figure_style
 from vmdpotential.plugins.pores.check import ATOM, tube
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/ions_through_a_pore")
@@ -30,13 +31,15 @@ channel = vp.Structure(
     atoms, np.full(count, "C"), np.full(count, "TUB"), np.ones(count, int), np.zeros(count, int),
     elements=np.full(count, "C"), charges=charges, radii=np.full(count, ATOM))
 
-figure, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained", sharey=True)
-for ax, ion in zip(axes, ("K+", "Cl-"), strict=True):
-    made = vp.born(channel, ion=ion, positions=11, spacing=1.0, parameters={"membrane": 30})
-    print(*made.lines, sep="\n")
-    made.to_dataframe().to_csv(out / f"{ion}.csv", index=False)
-    made.plot(ax).set_title(ion)
-axes[0].get_legend().remove()
-axes[1].legend(axes[1].lines[1:4], ["desolvation", "interaction", "sum"], loc="lower center", frameon=False)
-axes[1].set_ylabel("")
-figure.savefig(out / "ions_through_a_pore.png", dpi=150)
+with figure_style():
+    figure, axes = plt.subplots(1, 2, figsize=(183 / 25.4, 2.8), layout="constrained", sharey=True)
+    for ax, ion in zip(axes, ("K+", "Cl-"), strict=True):
+        made = vp.born(channel, ion=ion, positions=11, spacing=1.0, parameters={"membrane": 30})
+        print(*made.lines, sep="\n")
+        made.to_dataframe().to_csv(out / f"{ion}.csv", index=False)
+        made.plot(ax).set_title({"K+": "K⁺", "Cl-": "Cl⁻"}[ion])
+        ax.get_legend().remove()
+    figure.legend(axes[1].lines[1:4], ["desolvation", "interaction", "sum"], loc="outside upper center", ncols=3,
+                  frameon=False)
+    axes[1].set_ylabel("")
+    figure.savefig(out / "ions_through_a_pore.png", dpi=300)

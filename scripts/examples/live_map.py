@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 import vmdpotential as vp
+from vmdpotential.figures import page
 from vmdpotential.frames.live import LiveMap
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -33,9 +33,7 @@ seconds = (time.perf_counter() - start) / len(maps)
 print(f"{len(maps)} maps of {live.atoms} atoms by {live.plans} plan, {seconds:.3f} s each")
 
 shown = {"−15 degrees": maps[0], "+15 degrees": maps[-1], "difference": maps[-1] - maps[0]}
-figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-for panel, (title, grid) in zip(panels, shown.items(), strict=True):
-    image = vp.draw_slice(panel, grid, f"z={middle[2]:.0f}", value_range=(-500, 500))
-    panel.set_title(title)
-figure.colorbar(image, ax=panels, label=f"potential ({maps[0].unit})")
-figure.savefig(out / "swing.png", dpi=150)
+plane = vp.Plane.parse(f"z={middle[2]:.0f}")
+panels = [page.Panel(grid, plane, title) for title, grid in shown.items()]
+figure = page.compose_slices(panels, value_range=(-500, 500), width=183).figure
+page.save(figure, out / "swing.png", dpi=300, force=True)

@@ -9,7 +9,6 @@ import math
 import sys
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from pyscf import gto, scf
 from pyscf.tools import molden
@@ -28,20 +27,18 @@ molecule = gto.M(atom=ring, basis="6-31G*", cart=False, verbose=0)
 file = out / "benzene.molden"
 molden.from_scf(scf.RHF(molecule).run(), str(file))
 
-sizes = {"spacing": 0.12, "padding": 3.5, "force": True}
+sizes = {"spacing": 0.12, "padding": 2.5, "force": True}
 orbitals = {name: vp.orbital(file, orbital=name, output=out / f"{name}.cube", **sizes) for name in ("homo", "lumo")}
 density = vp.orbital(file, density=True, output=out / "density.cube", **sizes)
 for result in (*orbitals.values(), density):
     print(*result.lines, sep="\n")
 
-figure, panels = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
-for panel, (name, result) in zip(panels, orbitals.items(), strict=True):
-    image = vp.draw_slice(panel, result.grid, "z=1", contours=8, value_range=(-0.3, 0.3), structure=result.structure)
-    panel.set_title(name.upper())
-figure.colorbar(image, ax=panels, label=slices.drawable_text(f"orbital ({slices.unit_label(result.grid)})"))
-figure.savefig(out / "slices.png", dpi=150)
-axes = density.grid.plot(plane="z=0", contours=8, value_range=(-2, 2), structure=density.structure)
-axes.figure.savefig(out / "density.png", dpi=150, bbox_inches="tight")
+atoms = slices.AtomsOnSlice(density.structure)
+panels = [page.Panel(result.grid, vp.Plane.parse("z=1"), name.upper()) for name, result in orbitals.items()]
+drawn = page.compose_slices(panels, value_range=(-0.3, 0.3), contours=8, drawn=atoms, label="orbital (Å⁻³ᐟ²)")
+page.save(drawn.figure, out / "slices.png", dpi=300, force=True)
+axes = density.grid.plot(plane="z=0", contours=4, value_range=(0, 2), structure=density.structure)
+axes.figure.savefig(out / "density.png", dpi=300)
 
 LEVEL = 0.08  # A^-3/2
 for name, result in orbitals.items():
@@ -53,5 +50,6 @@ for name, result in orbitals.items():
     signs = np.repeat([1.0, -1.0], [len(part[0]) for part in parts])
     both = Surface(vertices, triangles, np.zeros(len(vertices), np.int64), np.ones(len(vertices)), "isosurface",
                    np.zeros(len(vertices), bool))
-    drawn = surfaces.figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), slices.short_label(grid))
+    label = f"{slices.short_label(grid)}, isosurfaces of ±{LEVEL}"
+    drawn = surfaces.figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), label)
     page.save(drawn, out / f"{name}.png", dpi=300, force=True)

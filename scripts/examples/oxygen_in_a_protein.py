@@ -2,8 +2,8 @@
 
 Implicit ligand sampling: the free energy of O2 relative to vacuum, everywhere in and around adenylate kinase, from five
 frames of a simulation without it (the trajectory in MDAnalysis' tests). Lennard-Jones parameters are those of the run's
-TPR file. The slice through the deepest minimum shows a cavity as a red island in the protein; a converged map needs
-thousands of frames. The report lists the minima, and the barriers between them.
+TPR file. The slice through the deepest minimum shows a cavity as a red island inside the outline of the molecular
+surface; a converged map needs thousands of frames. The report lists the minima, and the barriers between them.
 """
 
 import sys
@@ -22,5 +22,6 @@ oxygen = vp.probe(datafiles.GRO, datafiles.XTC, topology=datafiles.TPR, ligand="
                   output=out / "oxygen.dx", force=True)
 print(*oxygen.lines, sep="\n")
 minima = pd.read_csv(out / "paths.csv")
-axes = oxygen.grid.plot(plane=f"z={minima['z (A)'][0]:.0f}", structure=datafiles.GRO, value_range=(-5, 0))
-axes.figure.savefig(out / "oxygen.png", dpi=200, bbox_inches="tight")
+axes = oxygen.grid.plot(plane=f"z={minima['z (A)'][0]:.0f}", structure=datafiles.GRO, value_range=(-5, 0),
+                          interior="outlined")
+axes.figure.savefig(out / "oxygen.png", dpi=300)

@@ -14,6 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import vmdpotential as vp
+from vmdpotential.figures.slices import CURVE_COLOURS
+from vmdpotential.figures.style import figure_style
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/patches_of_a_mutant")
@@ -34,11 +36,12 @@ print(*found.lines, sep="\n")
 table = found.to_dataframe()
 table["change"] = table["mutant positive_area"] - table["positive_area"]
 largest = table.reindex(table["change"].abs().sort_values(ascending=False).index)[:12][::-1]
-figure, ax = plt.subplots(figsize=(4, 3.5), layout="constrained")
 places = np.arange(len(largest))
-ax.barh(places - 0.2, largest["mutant positive_area"], 0.4, label="mutant")
-ax.barh(places + 0.2, largest["positive_area"], 0.4, label="lysozyme")
-ax.set_yticks(places, largest["name"])
-ax.set(xlabel="area in positive patches (Å²)")
-ax.legend(frameon=False)
-figure.savefig(out / "residues.png", dpi=150)
+with figure_style():
+    figure, ax = plt.subplots(figsize=(3.5, 2.8), layout="constrained")  # 89 mm, the width of a column
+    ax.barh(places + 0.2, largest["positive_area"], 0.4, color=CURVE_COLOURS[0], label="lysozyme")
+    ax.barh(places - 0.2, largest["mutant positive_area"], 0.4, color=CURVE_COLOURS[1], label="mutant")
+    ax.set_yticks(places, largest["name"].str.removeprefix("A/"))
+    ax.set(xlabel="Area in positive patches (Å²)", ylim=(-0.6, len(largest) - 0.4))
+    ax.legend(frameon=False)
+    figure.savefig(out / "residues.png", dpi=300)

@@ -32,7 +32,8 @@ def test_blocks_run_in_the_order_shown(path, tmp_path, forks):
     program = write_client(tmp_path / "bin" / "vmdpotential", forks)
     (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / "bin" / "python").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "MPLBACKEND": "agg"}
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "MPLBACKEND": "agg",
+                   "CHECK_FIGURES": "1"}
     for language, block in blocks(path):
         command = [program, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
         done = subprocess.run([*command, block], cwd=tmp_path, env=environment, capture_output=True, text=True,

@@ -1,6 +1,10 @@
-"""The worked examples run, and draw pictures, which scripts/docs shows; nothing of them is warned of."""
+"""The worked examples run, and draw pictures, which scripts/docs shows; nothing of them is warned of.
+
+Texts of the pictures have at least 6 points in print, and none is cut off or over another (``drawn_texts``).
+"""
 
 import ast
+import os
 import re
 import runpy
 import subprocess
@@ -30,7 +34,7 @@ def test_an_example(script, forks, tmp_path):
     for old in folder.glob("*.png"):
         old.unlink()
     done = subprocess.run([write_client(tmp_path / "python", forks), script, folder], cwd=ROOT, capture_output=True,
-                          text=True, timeout=300)
+                          text=True, timeout=300, env=os.environ | {"CHECK_FIGURES": "1"})
     assert done.returncode == 0, done.stderr
     assert done.stdout
     if script.stem == "membrane_profile":  # V; with charges that the frame was not simulated with it is 0.1

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from vmdpotential.figures import atoms, layout, slices
 from vmdpotential.figures import page as figures
+from vmdpotential.figures.style import figure_style
 from vmdpotential.grid.lattice import Provenance
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule import elements
@@ -133,8 +134,8 @@ def test_a_key_of_elements_and_ions():
 
 
 def test_letters_that_a_font_lacks_are_of_another():
-    with figures.figure_style():
-        matplotlib.rcParams["font.sans-serif"] = ["cmr10"]  # has no raised signs
+    with figure_style():
+        matplotlib.rcParams["font.family"][0] = "cmr10"  # has no raised signs
         warnings.simplefilter("error")
         figure = Figure()
         figure.text(0.5, 0.5, "Na\u207a, Cl\u207b, \u00c5")

@@ -13,7 +13,7 @@ from vmdpotential.commands.slice import command
 from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.figures import surfaces
 from vmdpotential.figures.movies import check_movie
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.surfaces import molecular_surface
 
 DATA = Path(__file__).parents[2] / "data"
@@ -111,16 +111,20 @@ def test_maps_on_a_surface_follow_each_other_on_one_scale(tmp_path):
     lattice = Lattice.around(structure.positions, 4.0, 8.0)
     middle = structure.positions[:, 0].mean()
     ramp = ((lattice.points()[:, 0] - middle) / 4).reshape(lattice.shape)
-    files = [tmp_path / f"maps-ph{ph}.npz" for ph in (4, 7, 10)]
-    for file, factor in zip(files, (1.0, 0.0, -0.5), strict=True):  # charges of the ends that vanish and are reversed
-        vp.write_map(Grid(lattice, factor * ramp, unit="kT/e"), file)
+    files = [tmp_path / f"maps-ph{ph}.dx" for ph in (4, 7, 10)]
+    for file, ph, factor in zip(files, (4, 7, 10), (1.0, 0.0, -0.5), strict=True):  # ends that vanish and are reversed
+        vp.write_map(Grid(lattice, factor * ramp, unit="kT/e", provenance=Provenance(state=f"pH {ph}")), file)
     made = vp.surface(structure, files, atoms="protein", mesh_spacing=1.2, view=["y"], up="z", prepare="never",
                       figure=tmp_path / "m.gif", dpi=80, rate=2)
     frames, info = frames_of(tmp_path / "m.gif")
     assert len(frames) == 3
     assert info["duration"] == 500
     assert info["comment"].decode() == made.caption
-    assert made.caption.endswith("Frames: maps-ph4, maps-ph7, maps-ph10.")
+    assert made.caption.endswith("Frames: pH 4, pH 7, pH 10.")
+    assert made.caption.count("pH 4") == 1
+    assert [figure.axes[0].get_title().split("\n")[0] for figure in made.turning()] == ["pH 4", "pH 7", "pH 10"]
+    panels = command(maps=files[:2], plane=f"y={structure.positions[:, 1].mean():.0f}").page.axes
+    assert [ax.get_title().split("\n")[0] for ax in panels[:2]] == ["pH 4", "pH 7"]
     assert made.span[1] == pytest.approx(-made.span[0])
     # seen from y with z up, x points to the left: blue is positive, red negative; the lowest quarter has the bar
     picture = [frame[: 3 * len(frame) // 4] for frame in frames]

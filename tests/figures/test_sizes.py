@@ -57,7 +57,7 @@ def test_panels_fill_the_page_on_one_scale(height):
 
 def test_pictures_of_a_surface_fill_a_high_page():
     mesh = molecular_surface(protein_like(), atoms="all", spacing=0.6)
-    one = surfaces.figure(mesh, mesh.vertices[:, 0], ["x", "y"], (-1, 1), "kT/e", 89, (), 150)
+    one = surfaces.figure(mesh, mesh.vertices[:, 0], ["x", "y"], (-1, 1), "kT/e", 89, None, 150)
     assert one.get_size_inches() * 25.4 == pytest.approx((89, 150))
     first, second = (ax.get_position() for ax in one.axes[:2])
     assert first.y0 >= second.y1

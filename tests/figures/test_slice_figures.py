@@ -15,6 +15,7 @@ from PIL import Image
 
 from vmdpotential.figures import page as figures
 from vmdpotential.figures.slices import AtomsOnSlice
+from vmdpotential.figures.style import figure_style
 from vmdpotential.grid.planes import Plane
 
 EVERY_LAYOUT = {
@@ -45,7 +46,7 @@ def page_of(name, **settings):
 @pytest.mark.parametrize("name", slow(EVERY_LAYOUT, ["one", "three wide", "five", "with profile"]))
 def test_nothing_is_cut_and_nothing_overlaps(name):
     page = page_of(name)
-    with figures.figure_style():
+    with figure_style():
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         renderer = FigureCanvasAgg(page.figure).get_renderer()

@@ -222,6 +222,7 @@ def test_a_frame_is_summed_on_the_lattice_of_another_map(peptide, tmp_path, caps
         np.testing.assert_allclose(grid.lattice.points(), grids[0].lattice.points(), atol=1e-5)
         # all atoms are 2 A farther along x, y and z
         np.testing.assert_allclose(grid.values, np.roll(grids[0].values, (2, 2, 2), (0, 1, 2)), atol=2e-3)
+    assert [grid.provenance.state for grid in grids] == ["frame 0", "frame 2", "frame 2"]
     assert grids[2].provenance.inputs == ("salt.pqr", "frames.pdb frame 2")
     assert main([*common, "--frame", "3", "-o", str(tmp_path / "no.npz")]) == 2
     assert "has 3 frames" in capsys.readouterr().err

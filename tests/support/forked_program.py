@@ -4,7 +4,8 @@
     python -S forked_program.py run SOCKET ...     run it here: these arguments, this folder, environment and streams
 
 Arguments are those of the program, or of Python: ``-c CODE``, or a script and its arguments. The fixture ``forks``
-serves; what the forks take of a processor counts when it ends.
+serves; what the forks take of a processor counts when it ends. With the variable CHECK_FIGURES, saving a figure whose
+texts are too small, cut off or over each other is an error (``drawn_texts``).
 """
 
 import os
@@ -83,6 +84,10 @@ def answer(client):
         os.environ.clear()
         os.environ.update(variables)
         sys.argv[1:] = arguments
+        if variables.get("CHECK_FIGURES"):
+            from drawn_texts import check_figures
+
+            check_figures()
         if arguments[:1] == ["-c"]:
             sys.path.insert(0, "")
             exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})

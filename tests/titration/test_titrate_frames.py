@@ -125,7 +125,7 @@ def test_maps_at_values_of_ph_have_the_mean_charges(peptide, tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted(names)
     assert [read_map(path).lattice.shape for path in names] == [grid.lattice.shape for grid in found.maps]
     assert list(found.objects)[1:3] == ["grid", "ph10"]
-    assert ["at pH 4" in found.maps[0].provenance.quantity, "at pH 10" in found.maps[1].provenance.quantity]
+    assert [grid.provenance.state for grid in (*found.maps, read_map(names[0]))] == ["pH 4", "pH 10", "pH 4"]
     charges = found.merged["charges"].mean
     nets = charges.sum(1)
     assert nets[0] == pytest.approx(found.moments[0][0], abs=1e-6)

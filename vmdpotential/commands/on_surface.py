@@ -98,7 +98,9 @@ class OnSurface(SurfaceResult):
         """What the figure shows, in sentences."""
         from vmdpotential.figures.captions import frames_sentence, surface_caption
 
-        return surface_caption(f"{self.head} (probe {self.shape.probe:g} Å)", self.shape.outwards or 0.0, self.grid,
+        grid = self.grid if not self.series else replace(
+            self.grid, provenance=replace(self.grid.provenance, state=""))
+        return surface_caption(f"{self.head} (probe {self.shape.probe:g} Å)", self.shape.outwards or 0.0, grid,
                                self.span, [view.title for view in self.views], self.threshold,
                                self.partners, self.own) + (frames_sentence(list(self.series)) if self.series else "")
 

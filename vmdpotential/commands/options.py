@@ -325,10 +325,13 @@ class TableOutput:
                 places[-1].write_bytes(render_figure(drawn, self.figure, title=title))
 
 
-def names_of(maps: Sequence[Path | Grid]) -> list[str]:
-    """Return the titles of maps in figures: names of files, or numbers."""
+def names_of(maps: Sequence[Path | Grid], grids: Sequence[Grid]) -> list[str]:
+    """Return the titles of maps in figures: their states (pH, frame) if all differ; else names of files, or numbers."""
     from vmdpotential.io.maps import map_name
 
+    states = [grid.provenance.state for grid in grids]
+    if len(grids) > 1 and all(states) and len(set(states)) == len(states):
+        return states
     return [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
 
 

@@ -187,7 +187,7 @@ def slice_(
     if not moving:
         warn_unused(("rate",), "no movie is written, whose suffix is .gif or .mp4")
     grids = [open_map(item) if isinstance(item, Path) else item for item in maps]
-    names = names_of(maps)
+    names = names_of(maps, grids)
     if atoms.structure is None:
         warn_unused(("slab", "waters"), "no atoms are drawn without a {structure}")
     structure = atoms.read()

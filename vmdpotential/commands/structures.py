@@ -105,4 +105,5 @@ def at_frame(structure: Structure, source: Path | Structure, trajectory: Path | 
         raise UsageError("frame", f"{path} has {count_of(count, 'frame')}, numbered from 0",
                          value=str(number)) from None
     return replace(structure, positions=chosen.positions, cell=cell or chosen.cell or structure.cell,
-                   sources=(*structure.sources, f"{path} frame {chosen.number}"))
+                   sources=(*structure.sources, f"{path} frame {chosen.number}"),
+                   state=f"frame {chosen.number}" + ("" if chosen.time is None else f", {chosen.time:g} ps"))

@@ -16,7 +16,7 @@ from vmdpotential.commands.options import Source, UnitOfFile, check_are_maps, na
 from vmdpotential.commands.surface_options import SurfacePotential, SurfaceShape, ViewOptions
 from vmdpotential.commands.surface_output import MovingOutput
 from vmdpotential.errors import UsageError
-from vmdpotential.figures.colours import check_range, colour_range, reading_distance
+from vmdpotential.figures.colours import check_range, check_units, colour_range, reading_distance
 from vmdpotential.figures.movies import is_movie
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps import MapOptions, Medium
@@ -83,7 +83,6 @@ def surface(
         When scikit-image is not installed.
     """
     from vmdpotential.figures import slices
-    from vmdpotential.figures.page import check_units
 
     size = picture.size_for(output.figure)
     if picture.range is not None:
@@ -108,7 +107,8 @@ def surface(
     structure, parts, grids, prepared = _mapped(source, map, potential, unit_of_file, between)
     grid = grids[0]
     check_units(grids, "map")
-    titles = names_of(map) if len(map) > 1 or (map and isinstance(map[0], Path)) else ["map" if map else "potential"]
+    titles = names_of(map, grids[: len(map)]) if len(map) > 1 or (map and isinstance(map[0], Path)) else [
+        "map" if map else "potential"]
     start = time.perf_counter()
     structure = as_mapped(structure, grid)
     default = "all" if is_water(structure).all() else "solute"

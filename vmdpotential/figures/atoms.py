@@ -26,6 +26,9 @@ _ELEMENT_COLOURS = {
     "MG": "#c0e000", "CA": "#0f6b4f", "ZN": "#6f7fb8", "FE": "#8a4a10",
 }  # fmt: skip
 _OTHER_COLOUR, _OTHERS = "#ff9ad5", "other elements"
+#: Diameter of an atom, A, and the largest one relative to the picture's longer side, so that atoms do not hide a small
+#: map; ions have twice that.
+_DIAMETER, _LARGEST = 1.1, 0.022
 _IONS_DRAWN_LARGER = frozenset(("NA", "K", "CL", "MG", "CA", "ZN", "LI", "RB", "CS", "BR", "I"))
 
 
@@ -82,7 +85,8 @@ def draw_atoms(
         LineCollection(list(points[bonds]), colors="#303030", linewidths=0.6, capstyle="round", zorder=2),
         autolim=False)
     order = np.argsort(height, kind="stable")
-    size = np.where(np.isin(elements, list(_IONS_DRAWN_LARGER)), 2.2, 1.1)[order]
+    largest = _LARGEST * max(right - left, top - bottom)
+    size = np.where(np.isin(elements, list(_IONS_DRAWN_LARGER)), 2.0, 1.0)[order] * min(_DIAMETER, largest)
     ions = np.where(in_table(structure.residue_names[index], ION_RESIDUES), structure.residue_names[index], "")
     face = [_ELEMENT_COLOURS.get(str(element), _OTHER_COLOUR) for element in elements[order]]
     atoms = EllipseCollection(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,12 +102,30 @@ def check_range(value_range: tuple[float, float]) -> None:
         raise UsageError("range", "the first value must be below the second", value=f"{low:g},{high:g}")
 
 
+def check_units(grids: Sequence[Grid], parameter: str = "maps") -> None:
+    """Raise UsageError, naming the parameter of the maps, unless these can share a scale of colours."""
+    first = grids[0]
+    for grid in grids[1:]:
+        if grid.unit != first.unit:
+            raise UsageError(
+                parameter, f"have different units ({first.unit or 'none stated'} and {grid.unit or 'none stated'}), "
+                "so they cannot share a scale", "draw them apart",
+            )
+        if grid.unit.startswith("kT") and None not in (grid.temperature, first.temperature) and (
+            abs((grid.temperature or 0) - (first.temperature or 0)) > 1e-6
+        ):
+            raise UsageError(
+                parameter, f"are in kT/e at different temperatures ({first.temperature:g} and {grid.temperature:g} K), "
+                "so they cannot share a scale", "draw them apart",
+            )
+
+
 def map_meaning(grid: Grid) -> str:
     """Return unit and medium of a map's values, e.g. ``kT/e at 298.15 K, vacuum, no screening``."""
     unit = grid.unit or "(no known unit)"
     if grid.temperature is not None and unit.startswith("kT"):
         unit += f" at {grid.temperature:g} K"
-    return ", ".join(filter(None, (unit, grid.provenance.medium)))
+    return ", ".join(filter(None, (unit, grid.provenance.state, grid.provenance.medium)))
 
 
 def standard_limit(grid: Grid) -> float | None:

@@ -33,6 +33,8 @@ _CLEAR = 3.0
 _STEPS = 6
 #: Usual width and height of the labels of a panel, mm; a colour bar needs as much height.
 _BESIDE, _ABOVE = 10.0, 12.0
+#: Width of a panel, mm, above which its axes have more ticks.
+_WIDE = 50.0
 #: Smallest width of a panel, mm.
 _LEAST = 29.0
 
@@ -61,13 +63,13 @@ def _tracks(extents: Sequence[Size], count: int) -> tuple[NDArray[np.float64], N
     return wide, high
 
 
-def same_ticks(sides: Sequence[Axis]) -> None:
-    """Give axes in A the same tick spacing, but short ones a smaller spacing that shows their scale."""
+def same_ticks(sides: Sequence[Axis], width: float) -> None:
+    """Give axes in A of panels `width` mm wide the same tick spacing, but short ones one that shows their scale."""
     from matplotlib.ticker import MaxNLocator, MultipleLocator
 
     if sides:
         spans = [abs(float(np.subtract(*side.get_view_interval()))) for side in sides]
-        ticks = MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(0, max(spans))
+        ticks = MaxNLocator(nbins=7 if width > _WIDE else 5, steps=[1, 2, 5, 10]).tick_values(0, max(spans))
         common = float(ticks[1] - ticks[0])
         for side, span in zip(sides, spans, strict=True):
             coarsest = MaxNLocator(nbins=2, steps=[1, 2, 5, 10]).tick_values(0, span)

@@ -92,7 +92,7 @@ def _pictures(figures: Iterable[Figure], dpi: int) -> Iterator[NDArray[np.uint8]
     """Yield the pixels (rows, columns, 3), with even numbers of both; those of the first are those of all."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    from vmdpotential.figures.page import figure_style
+    from vmdpotential.figures.style import figure_style
 
     size: tuple[int, int] | None = None
     for figure in figures:

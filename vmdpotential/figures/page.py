@@ -1,16 +1,10 @@
-"""Figures of slices and profiles at a journal's column width.
-
-Figures are made without pyplot, so that they have no global state, and matplotlib's settings change only inside
-:func:`figure_style`.
-"""
+"""Figures of slices and profiles at a journal's column width, made without pyplot and its global state."""
 
 from __future__ import annotations
 
 import io
 import math
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +15,12 @@ from numpy.typing import NDArray
 from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
-from vmdpotential.figures.colours import check_range, colour_range
+from vmdpotential.figures.colours import check_range, check_units, colour_range
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import (
+    INTERIORS,
     AtomsOnSlice,
+    atoms_on_slice,
     bar_label,
     bar_ticks,
     contour_levels,
@@ -35,14 +31,17 @@ from vmdpotential.figures.slices import (
     slice_image,
     unit_label,
 )
+from vmdpotential.figures.style import figure_style
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle_plane, plane_outline, values_on
 from vmdpotential.io.files import output
+from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.legend import Legend
@@ -55,46 +54,6 @@ SUFFIXES = (".png", ".pdf", ".svg")
 _MM = 1 / 25.4
 #: Smallest width, mm, of each panel for slices and the profile along a shared axis to be in one row.
 _ROW_WIDTH = 28.0
-_STYLE: dict[str, Any] = {
-    "font.family": ["sans-serif", "DejaVu Sans"],  # DejaVu for missing characters: Liberation has no superscript +
-    "font.sans-serif": ["Arial", "Helvetica", "Liberation Sans", "DejaVu Sans"],
-    "font.size": 7,
-    "axes.labelsize": 7,
-    "axes.titlesize": 7,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "axes.linewidth": 0.6,
-    "axes.titlepad": 3,
-    "axes.labelpad": 2,
-    "axes.unicode_minus": True,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.major.pad": 2,
-    "ytick.major.pad": 2,
-    "lines.linewidth": 0.8,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "vmdpotential",
-    "image.composite_image": False,
-}
-
-
-@contextmanager
-def figure_style() -> Iterator[None]:
-    """Set fonts, line widths and font embedding in a context."""
-    import matplotlib
-
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # names of maps may contain any characters
-        # a user's matplotlib settings must not change a figure for print
-        defaults: Any = {key: value for key, value in matplotlib.rcParamsDefault.items()
-                         if not key.startswith("backend")}
-        matplotlib.rcParams.update(defaults | _STYLE)
-        yield
-
 
 def is_figure(path: Path) -> bool:
     """Return whether a file's suffix is that of a figure format."""
@@ -140,8 +99,9 @@ class Page:
 
 def compose_slices(
     panels: Sequence[Panel], *, profiles: Sequence[tuple[str, Grid]] = (), profile_axis: int = 2,
-    value_range: tuple[float, float] | None = None, contours: int = 0, drawn: AtomsOnSlice | None = None,
-    width: float = JOURNAL_WIDTHS["single"], height: float | None = None, label: str | None = None,
+    value_range: tuple[float, float] | None = None, contours: int = 0, cmap: str | Colormap | None = None,
+    drawn: AtomsOnSlice | None = None, width: float = JOURNAL_WIDTHS["single"], height: float | None = None,
+    label: str | None = None,
 ) -> Page:
     """Return a figure of slices on one scale with one colour bar, and of a plane-averaged profile.
 
@@ -155,7 +115,7 @@ def compose_slices(
         Axis of the profiles, 0, 1 or 2.
     value_range : (low, high), optional
         Range of the colours or, without slices, of the curves.
-    contours : int
+    contours, cmap
         As of :func:`vmdpotential.figures.slices.draw_slice`.
     drawn : AtomsOnSlice, optional
         What is drawn of a structure.
@@ -208,7 +168,7 @@ def compose_slices(
         images = []
         several_media = len({grid.provenance.medium for grid in grids}) > 1  # which the colour bar cannot state
         for ax, panel, limits in zip(axes, panels, ranges, strict=False):
-            images.append(slice_image(ax, panel.grid, panel.plane, limits, contours, None, drawn))
+            images.append(slice_image(ax, panel.grid, panel.plane, limits, contours, cmap, drawn))
             source = panel.grid.provenance
             medium = source.medium.partition(",")[0] if several_media and source.medium_kind else ""
             medium = "" if medium == panel.name else medium
@@ -225,7 +185,7 @@ def compose_slices(
                 curve.set_ylabel(drawable_text(label))
             if along:
                 sides.append(curve.yaxis if along == "up" else curve.xaxis)
-        layout.same_ticks(sides)
+        layout.same_ticks(sides, width / count)
         layout.share(axes, count)
         if len(axes) > 1:
             for n, ax in enumerate(axes):
@@ -243,6 +203,16 @@ def compose_slices(
                 figure.add_axes((0.1, 0.1, 0.5, 0.05) if below else (0.9, 0.1, 0.05, 0.5)), below)
         layout.arrange(figure, axes, extents, count, bar, below, key, height)
     return Page(figure, tuple(ranges), axes)
+
+
+def axes_of_slice(grid: Grid, plane: Plane | str, structure: StructureLike | None = None, slab: float = 3.0,
+                  waters: bool = False, interior: str = INTERIORS[0], **style: Any) -> Axes:
+    """Return the Axes of a slice in a new figure.
+
+    Parameters are those of :func:`vmdpotential.draw_slice` and, in `style`, of :func:`compose_slices`.
+    """
+    panel = Panel(grid, Plane.parse(plane) if isinstance(plane, str) else plane)
+    return compose_slices([panel], drawn=atoms_on_slice(structure, slab, waters, interior), **style).axes[0]
 
 
 def _ranges(panels: Sequence[Panel], value_range: tuple[float, float] | None,
@@ -327,24 +297,6 @@ def _short(name: str) -> str:
 
 def _letter(n: int) -> str:
     return (chr(ord("a") + n // 26 - 1) if n >= 26 else "") + chr(ord("a") + n % 26)
-
-
-def check_units(grids: Sequence[Grid], parameter: str = "maps") -> None:
-    """Raise UsageError, naming the parameter of the maps, unless these can share a scale of colours."""
-    first = grids[0]
-    for grid in grids[1:]:
-        if grid.unit != first.unit:
-            raise UsageError(
-                parameter, f"have different units ({first.unit or 'none stated'} and {grid.unit or 'none stated'}), "
-                "so they cannot share a scale", "draw them apart",
-            )
-        if grid.unit.startswith("kT") and None not in (grid.temperature, first.temperature) and (
-            abs((grid.temperature or 0) - (first.temperature or 0)) > 1e-6
-        ):
-            raise UsageError(
-                parameter, f"are in kT/e at different temperatures ({first.temperature:g} and {grid.temperature:g} K), "
-                "so they cannot share a scale", "draw them apart",
-            )
 
 
 def _colour_bar(figure: Figure, images: Sequence[AxesImage], label: str, limits: tuple[float, float], contours: int,

@@ -35,8 +35,8 @@ Floats = NDArray[np.float64]
 #: Size, relative to the picture's longer side, below which closed contour lines are left out, as around single atoms.
 _SMALL = 0.06
 
-#: Half the length of a contour's label plus the radius of an atom, relative to the picture's longer side.
-_LABEL = 0.065
+#: Half the length of a contour's label plus the radius of an atom, points.
+_LABEL = 11.0
 
 #: How the interior of a molecular surface is drawn on a slice, the default first.
 INTERIORS = ("shown", "outlined", "masked")
@@ -56,10 +56,12 @@ CURVE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9
 
 
 def quantity_label(grid: Grid, *others: Grid) -> str:
-    """Return a label for maps: quantity, medium (if they share it), unit and, for units with kT, temperature."""
+    """Return a label for maps: quantity, state and medium if they share them, unit and, for units with kT, temperature.
+    """
     text, unit = _short(grid.provenance.quantity) or "value", unit_label(grid)
-    same_medium = all(other.provenance.medium == grid.provenance.medium for other in others)
-    text = ", ".join(filter(None, (text[0].upper() + text[1:], _short(grid.provenance.medium) if same_medium else "")))
+    shared = [getattr(grid.provenance, name) for name in ("state", "medium")
+              if all(getattr(other.provenance, name) == getattr(grid.provenance, name) for other in others)]
+    text = ", ".join(filter(None, (text[0].upper() + text[1:], *map(_short, shared))))
     if not unit:
         return text
     if grid.temperature is not None and unit.startswith("kT"):
@@ -256,9 +258,14 @@ def draw_slice(
     True
     """
     plane = Plane.parse(plane) if isinstance(plane, str) else plane
+    return slice_image(ax, grid, plane, value_range, contours, cmap, atoms_on_slice(structure, slab, waters, interior))
+
+
+def atoms_on_slice(structure: StructureLike | None = None, slab: float = 3.0, waters: bool = False,
+                   interior: str = INTERIORS[0]) -> AtomsOnSlice | None:
+    """Return what :func:`draw_slice` draws of a structure, or None without one."""
     check_interior(interior, structure is not None)
-    atoms = None if structure is None else AtomsOnSlice(as_structure(structure), slab, waters, interior)
-    return slice_image(ax, grid, plane, value_range, contours, cmap, atoms)
+    return None if structure is None else AtomsOnSlice(as_structure(structure), slab, waters, interior)
 
 
 def check_interior(interior: str, structure: bool) -> None:
@@ -343,26 +350,31 @@ def _draw_contours(ax: Axes, s: Floats, t: Floats, values: Floats, at: Floats, a
     from matplotlib.path import Path
 
     smallest = _SMALL * max(s[-1] - s[0], t[-1] - t[0])
-    kept = [[np.asarray(piece) for piece in path.to_polygons(closed_only=False) if not _loop_below(piece, smallest)]
+    kept = [[np.asarray(piece) for piece in path.to_polygons(closed_only=False)
+             if np.ptp(piece, axis=0).max() >= (smallest if _is_closed(piece) else 0.1 * smallest)]
             for path in lines.get_paths()]
     lines.set_paths([Path.make_compound_path(*map(Path, pieces)) for pieces in kept])
-    positions = _label_positions(kept, s, t, atoms)
+    frame = ax.get_window_extent()
+    room = _LABEL / 72 * ax.figure.get_dpi() / max(frame.width, frame.height) * max(s[-1] - s[0], t[-1] - t[0])
+    positions = _label_positions(kept, s, t, atoms, room)
     if positions:
         labels = ax.clabel(
-            lines, fontsize=6, inline_spacing=3, manual=positions,
+            lines, fontsize=6, inline_spacing=3, manual=positions, zorder=4,  # above atoms
             fmt=lambda x: f"{x:g}".replace("-", "\N{MINUS SIGN}"))
         for text in labels:  # readable on dark colours; an outline would make paths of the text in PDF and SVG
             text.set_bbox({"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.4})
 
 
-def _loop_below(line: Any, size: float) -> bool:
-    """Return whether a line (n, 2) is closed, up to rounding, and smaller than `size`."""
-    return bool(np.abs(line[0] - line[-1]).max() < 1e-6 * size and np.ptp(line, axis=0).max() < size)
+def _is_closed(line: Any) -> bool:
+    """Return whether a line (n, 2) is closed, up to rounding."""
+    return bool(np.abs(line[0] - line[-1]).max() < 1e-6 * np.ptp(line, axis=0).max())
 
 
-def _label_positions(lines: Sequence[Sequence[Floats]], s: Floats, t: Floats,
-                     atoms: Floats) -> list[tuple[float, float]]:
-    """Return positions of labels, away from atoms, other labels and the frame.
+def _label_positions(lines: Sequence[Sequence[Floats]], s: Floats, t: Floats, atoms: Floats,
+                     room: float) -> list[tuple[float, float]]:
+    """Return positions of labels, away from atoms, other labels, the ends of lines and the frame.
+
+    `room` is half the length of a label with the radius of an atom.
 
     Every level has a label, on its longest line, also if that is close to atoms, and so have other long lines that
     have room.
@@ -378,13 +390,17 @@ def _label_positions(lines: Sequence[Sequence[Floats]], s: Floats, t: Floats,
         steep = np.abs(np.gradient(y)) > 1.5 * np.abs(np.gradient(x)) if len(x) > 1 else np.array([True])
         frame = np.minimum(np.minimum(x - s[0], s[-1] - x), np.minimum(y - t[0], t[-1] - y))
         clear = np.where(steep, 0, np.minimum(frame, 0.08 * size))
+        if not _is_closed(piece):
+            along = np.append(0.0, np.cumsum(np.hypot(np.diff(x), np.diff(y))))
+            ends = np.minimum(along, along[-1] - along)
+            clear = np.minimum(clear, np.maximum(ends - room, 0.01 * ends))
         if len(atoms):
             clear = np.minimum(clear, _nearest(x, y, atoms))
         if positions:
             apart = _nearest(x, y, np.array(positions))
-            clear = np.where(apart > _LABEL * size, np.minimum(clear, apart), 0)
+            clear = np.where(apart > 2 * room, np.minimum(clear, apart), 0)
         best = int(np.argmax(clear))
-        if clear[best] > (0 if n < len(longest) else _LABEL * size):
+        if clear[best] > (0 if n < len(longest) else room):
             positions.append((float(x[best]), float(y[best])))
     return positions
 

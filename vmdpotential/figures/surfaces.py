@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.directions import ViewAxes, view_along
-from vmdpotential.figures.page import figure_style
 from vmdpotential.figures.relief import SurfaceRelief
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
+from vmdpotential.figures.style import figure_style
 from vmdpotential.surfaces import Surface
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ SAME_NODE = 1e-6
 #: rounding.
 FINEST, COARSEST = 1e-6, 1e6
 
-#: Module that draws slices; it is above this one, and named by its path, as in the registry.
-_FIGURES = "vmdpotential.figures.slices"
+#: Modules that draw slices; they are above this one, and named by their paths, as in the registry.
+_SLICES, _PAGES = "vmdpotential.figures.slices", "vmdpotential.figures.page"
 
 
 def _check_spacing(spacing: float, padding: float = 0.0) -> None:
@@ -317,6 +317,8 @@ class Provenance:
         Selection of the atoms that contribute charges.
     molecule : str
         Number of these atoms and their centre, A: "3128 atoms around 10.12 8.03 -4.40".
+    state : str
+        Which of several states of the same atoms the map is of, such as ``pH 4`` or ``frame 20, 40 ps``.
     frames : str
         Frames over which the map is a mean.
     inefficiency : float
@@ -354,6 +356,7 @@ class Provenance:
     engine: str = ""
     atoms: str = ""
     molecule: str = ""
+    state: str = ""
     frames: str = ""
     inefficiency: float | None = None
     zero: str = ""
@@ -529,12 +532,13 @@ class Grid:
         Parameters
         ----------
         ax : Axes, optional
-            Axes of matplotlib to draw into; unless given, those of a new figure with a colour bar, which is their
-            ``figure``.
+            Axes of matplotlib to draw into; unless given, those of a new figure for print with a colour bar and a key
+            of the elements, which is their ``figure``.
         plane : Plane or str, optional
             Plane of the slice, such as ``z=25``; unless given, the one across z through the middle of the map.
         **style
-            Further parameters of :func:`vmdpotential.draw_slice`, such as `contours` and `structure`.
+            Further parameters of :func:`vmdpotential.draw_slice`, such as `contours` and `structure`; for a new figure,
+            also `width` and `height`, mm, and `label` of :func:`vmdpotential.figures.page.compose_slices`.
 
         Raises
         ------
@@ -543,15 +547,12 @@ class Grid:
         """
         from vmdpotential.grid.planes import middle_plane
 
-        slices, axes = import_module(_FIGURES), ax
-        if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(layout="constrained").add_subplot()
-        image = slices.draw_slice(axes, self, middle_plane(self.lattice) if plane is None else plane, **style)
+        plane = middle_plane(self.lattice) if plane is None else plane
         if ax is None:
-            axes.figure.colorbar(image, ax=axes, label=slices.quantity_label(self))
-        return axes
+            axes: Axes = import_module(_PAGES).axes_of_slice(self, plane, **style)
+            return axes
+        import_module(_SLICES).draw_slice(ax, self, plane, **style)
+        return ax
 
     def to_griddata(self) -> Any:
         """Return the map as a ``gridData.Grid`` (GridDataFormats) with the metadata of :meth:`header`."""

@@ -216,6 +216,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         tolerance=tolerance if errors is not None and solver is None else None, precision=request.precision,
         engine=backend.name,
         atoms=str(named_selection(options.chosen)), molecule=describe_atoms(structure.positions[chosen]),
+        state=structure.state,
         inputs=tuple(Path(name).name for name in structure.sources), program=f"vmdpotential {__version__}",
     )
     if errors is not None:

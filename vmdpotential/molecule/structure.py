@@ -181,6 +181,8 @@ class Structure:
         Title of the file.
     sources : tuple of str
         Names of the files that were read.
+    state : str
+        Which of several states of the same atoms this is, such as ``frame 20, 40 ps``; empty if there is one only.
     charge_source : str
         Origin of the charges, for reports; empty if they are the topology's.
     radii : (N,) float64, A, or None
@@ -234,6 +236,7 @@ class Structure:
     topology: Topology | None = None
     title: str = ""
     sources: tuple[str, ...] = ()
+    state: str = ""
     charge_source: str = ""
     whole: Structure | None = None
     whole_rows: Integers | None = None
