@@ -29,7 +29,7 @@ from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.preparation.charged import with_charges
-from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import BY_SPACING, PlanAttempt, refine_to_tolerance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +131,10 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
         method = "ewald" if chosen.method == "direct" and cell is not None else chosen.method
         return constant * sum_at(request, positions, charges, engine, method)[1].values().reshape(shape)
 
-    def attempt(spacing: float) -> Attempt[NDArray[np.float64]]:
+    def attempt(spacing: float) -> PlanAttempt[NDArray[np.float64]]:
         solution = solution_of(structure, sources, chosen.radii, medium, chosen.unit, spacing)
         _, result = solver.solve(in_solution(request, solution), positions, charges, with_transforms(engine))
-        return Attempt(constant * result.values().reshape(shape), result.errors.largest if result.errors else 0.0)
+        return PlanAttempt(constant * result.values().reshape(shape), result.errors.largest if result.errors else 0.0)
 
     return attempt(chosen.spacing).result if chosen.tolerance is None else refine_to_tolerance(
         tolerance, chosen.spacing, attempt, BY_SPACING)

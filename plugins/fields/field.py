@@ -48,7 +48,7 @@ from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
 from vmdpotential.sums.potential_sum import Prepared
 from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan
-from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import BY_SPACING, PlanAttempt, refine_to_tolerance
 from vmdpotential.sums.result import Errors, Result
 from vmdpotential.units import coulomb_constant
 
@@ -440,7 +440,7 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         work = Fields(frames, charges, places, parts, rows, left_out, bound, plan, solvent)
         return work, work.compute([begin])
 
-    def solved_with(spacing: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
+    def solved_with(spacing: float) -> PlanAttempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame and its errors, and the largest relative error."""
         assert solver is not None
         assert solvent is not None
@@ -454,14 +454,14 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         sizes = [float(np.sqrt(np.mean(np.square(each)))) for each in (values[:, 0], values[:, 1:])]
         sizes[1] = max(sizes[1], sizes[0] / VANISHING)
         errors = [error / size if size > 0 else 0.0 for error, size in zip(absolute, sizes, strict=True)]
-        return Attempt((work, result, np.array([absolute[1], *errors])), max(errors), plan)
+        return PlanAttempt((work, result, np.array([absolute[1], *errors])), max(errors), plan)
 
-    def attempt(error: float) -> Attempt[tuple[Fields, Arrays, Floats]]:
+    def attempt(error: float) -> PlanAttempt[tuple[Fields, Arrays, Floats]]:
         """Return the work with its result for the first frame, and the errors of field and potential."""
         plan = None if nothing else plan_fastest(request.with_error(error), backend, method)
         work, result = computes(plan)
         if plan is None or plan.error is None:
-            return Attempt((work, result, np.zeros(3)), 0.0, plan)
+            return PlanAttempt((work, result, np.zeros(3)), 0.0, plan)
         chosen = choose_rows(len(places))
         exactly = exact_plan(replace(request, target=Points(where[chosen])), backend, NEGLECTED_WAVES * tolerance)
         exact = np.asarray(work.subset(chosen, exactly).compute([begin])["values.rows"], np.float64)[0, 0]
@@ -470,7 +470,7 @@ def field_at(structure: Structure, places: FieldSites, trajectory: Frames | None
         field_error = float(np.sqrt(np.mean(np.square(difference[:, 1:]))))
         least = float(np.sqrt(np.mean(np.square(values[:, 0])))) / VANISHING
         errors = (rms_ratio(difference[:, 0], values[:, 0]), rms_ratio(difference[:, 1:], values[:, 1:], least))
-        return Attempt((work, result, np.array([field_error, *errors])), max(errors), plan)
+        return PlanAttempt((work, result, np.array([field_error, *errors])), max(errors), plan)
 
     if solver is not None and not nothing:
         work, first, errors = solved_with(asked.spacing).result if asked.tolerance is None else (

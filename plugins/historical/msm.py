@@ -20,7 +20,7 @@ from vmdpotential.engines import Engine
 from vmdpotential.engines.costs import Costs
 from vmdpotential.errors import TaskError
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.sums.costs import Size, mesh_sum_seconds
+from vmdpotential.sums.costs import SumSize, mesh_sum_seconds
 from vmdpotential.sums.potential_sum import PotentialSum
 
 from . import levels
@@ -57,7 +57,7 @@ class Msm(Method):
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return the estimated time and memory of the sum, or a refusal if no levels keep the tolerance."""
-        size = Size.of(request)
+        size = SumSize.of(request)
         order, spacing, radius, time = cheapest(size, engine.costs, request.relative_error / MARGIN)
         if not np.isfinite(time):
             return Refusal(f"no levels keep the tolerance {request.tolerance:g}",
@@ -75,8 +75,8 @@ class Msm(Method):
         """
         if refusal := self.refusal(request):
             raise refusal.as_error(self.name)
-        order, spacing, radius, time = cheapest(Size.of(request), engine.costs, request.relative_error / MARGIN)
-        extents = Size.of(request).extents
+        order, spacing, radius, time = cheapest(SumSize.of(request), engine.costs, request.relative_error / MARGIN)
+        extents = SumSize.of(request).extents
         nodes = [extent / spacing + order for extent in extents]
         needed = _bytes(request, float(np.prod(nodes)), radius)
         memory.require(needed,
@@ -99,12 +99,12 @@ def _bytes(request: Request, nodes: float, radius: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def cheapest(size: Size, costs: Costs, error: float) -> tuple[int, float, float, float]:
+def cheapest(size: SumSize, costs: Costs, error: float) -> tuple[int, float, float, float]:
     """Return order, spacing (A), radius (A) and seconds of the cheapest levels for an error.
 
     Parameters
     ----------
-    size : Size
+    size : SumSize
     costs : Costs
     error : float, 1/A
         Error for unit charges with a density of 1/A^3, correlated as in molecules. If it is below all errors of the

@@ -38,7 +38,7 @@ from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import FIRST_ERROR, request_at, rms_ratio
 from vmdpotential.sums.potential_sum import Prepared
 from vmdpotential.sums.reference import exact_values
-from vmdpotential.sums.refinement import Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import PlanAttempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant
 
 from .all_pairs import sum_coulomb
@@ -214,11 +214,11 @@ class InteractionEnergyPlan:
         if self._potential is not None:
             return self._run(positions, cell)
 
-        def attempt(error: float) -> Attempt[Energies]:
+        def attempt(error: float) -> PlanAttempt[Energies]:
             self._plan(positions, cell, error)
             result = self._run(positions, cell)
             measured = self._measure(result, positions, cell)
-            return Attempt(result, measured, self._long)
+            return PlanAttempt(result, measured, self._long)
 
         return refine_to_tolerance(self.tolerance, FIRST_ERROR * self.tolerance, attempt)
 

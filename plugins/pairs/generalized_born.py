@@ -25,7 +25,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.interactions import SOFT_CORE, Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.kernels.launch import Kernel, KernelFile
-from vmdpotential.molecule.atomnames import NUCLEOTIDES, family
+from vmdpotential.molecule.atomnames import NUCLEOTIDE_NAMES, family
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.radii import ON_NITROGEN, bonded_pairs
@@ -172,7 +172,7 @@ class GeneralizedBorn:
         elements = _elements(structure)
         radii = _radii(structure, elements, chosen.radii == "mbondi3")
         names, inverse = unique_names(structure.residue_names)
-        nucleic = np.array([family(str(name)) in NUCLEOTIDES for name in names], bool)[inverse]
+        nucleic = np.array([family(str(name)) in NUCLEOTIDE_NAMES for name in names], bool)[inverse]
         found, kind = unique_names(elements)
         scales, shapes = np.empty(len(radii)), np.empty((len(radii), 3))
         for rows, scale, shape in ((~nucleic, chosen.scales, chosen.shapes),

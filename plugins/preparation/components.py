@@ -40,7 +40,7 @@ AMINO_ACIDS = frozenset((
     "ALA", "ARG", "ASN", "ASP", "CYS", "GLN", "GLU", "GLY", "HIS", "ILE", "LEU", "LYS", "MET", "PHE", "PRO", "SER",
     "THR", "TRP", "TYR", "VAL"))
 _BASES = {"ADE": "A", "CYT": "C", "GUA": "G", "THY": "T", "URA": "U"}
-NUCLEOTIDES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
+NUCLEOTIDE_NAMES = frozenset(("A", "C", "G", "U", "DA", "DC", "DG", "DT", "DU", "T"))
 #: Caps of peptides in the dictionary, by the family of their names in programs.
 CAPS = {"ACE": "ACE", "NME": "NME", "NHE": "NH2"}
 #: Residues of DNA by the names that they share with those of RNA.
@@ -246,7 +246,7 @@ def identify_component(residue_name: str, atom_names: Collection[str]) -> Compon
         names = [CAPS[parent], upper]
     elif upper in DEOXY_NAMES and without_hydroxyl(atom_names):
         names = [DEOXY_NAMES[upper], upper]
-    elif parent in _BASES and upper not in NUCLEOTIDES:
+    elif parent in _BASES and upper not in NUCLEOTIDE_NAMES:
         base, ribose = _BASES[parent], "O2'" in atom_names or "O2*" in atom_names
         names = [base if ribose and base != "T" else f"D{base}", upper]
     for name in dict.fromkeys(names):

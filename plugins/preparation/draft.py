@@ -19,7 +19,7 @@ from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, templat
 from .components import (
     AMINO_ACIDS,
     DEOXY_NAMES,
-    NUCLEOTIDES,
+    NUCLEOTIDE_NAMES,
     Component,
     dictionary_names,
     find_component,
@@ -173,7 +173,7 @@ def _known(name: str, atoms: tuple[str, ...], elements: list[str], positions: Fl
         if names is not None:
             return stated, names, ""
     result, note = identify_component(name, atoms), ""
-    if others and (result is None or result.name not in AMINO_ACIDS | NUCLEOTIDES):
+    if others and (result is None or result.name not in AMINO_ACIDS | NUCLEOTIDE_NAMES):
         fitting = [(item, names) for item in others if len(atoms) == len(item.atoms)
                    and (names := match_names(item, elements, positions)) is not None]
         if len(fitting) > 1:
@@ -234,7 +234,7 @@ def find_links(draft: Draft) -> Integers:
     radii = {element: gemmi.Element(element).covalent_r for element in np.unique(draft.elements).tolist() if element}
     taken: set[int] = set()
     lengths = np.linalg.norm(draft.positions[pairs[:, 0]] - draft.positions[pairs[:, 1]], axis=1)
-    standard = [r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDES for r in draft.residues]
+    standard = [r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDE_NAMES for r in draft.residues]
     open_, able = _open_ends(draft)
     ends: set[int] = set()
     results = []

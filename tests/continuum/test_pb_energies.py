@@ -16,7 +16,7 @@ from vmdpotential.maps import potential_map
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.plugins.pairs.binding import binding_energy
 from vmdpotential.plugins.pairs.energy_command import command as energy_
-from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import BY_SPACING, PlanAttempt, refine_to_tolerance
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER, INSIDE = 78.5, 2.0
@@ -44,7 +44,7 @@ def test_tolerance_chooses_the_spacing():
     energy = solvation_energy(two, spacing=1.0, tolerance=0.01)
     assert energy.error <= 0.01 * abs(energy.total)
     with pytest.raises(TaskError) as caught:
-        refine_to_tolerance(1e-5, 0.3, lambda spacing: Attempt(None, spacing), BY_SPACING)
+        refine_to_tolerance(1e-5, 0.3, lambda spacing: PlanAttempt(None, spacing), BY_SPACING)
     assert caught.value.parameter == "tolerance"
 
 

@@ -56,7 +56,7 @@ IMPLEMENTATIONS = {
     potential_sum.Prepared: [cpu_sums.CpuSum, cpu_sums.CpuMeshSum, maps.Sum, mesh.MeshSum, msm_cuda.LevelSum,
                        cpu_points.CpuPoints, points.PairsAtPoints, anywhere.AtPoints, ewald.EwaldSum],
     Plan: [SumPlan, pme.MeshPlan, ewald.EwaldPlan, pb.PbPlan, pb.PbPointPlan, early.EarlyPlan],
-    smooth.Nodes: [levels.Levels, Mesh],
+    smooth.NodesOfMesh: [levels.Levels, Mesh],
     smooth.SmoothPart: [levels.Levels],
     charges.ChargePotential: [ewald_pair.EwaldPair],
     charges.PendingPotential: [ewald_pair.EwaldSites],

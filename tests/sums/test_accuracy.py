@@ -19,7 +19,7 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums import ChargeStatistics, Estimate, Request, accuracy, cutoff, direct
 from vmdpotential.sums.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
 from vmdpotential.sums.choice import fastest_method
-from vmdpotential.sums.refinement import BY_ERROR_OF_MAPS, BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import BY_ERROR_OF_MAPS, BY_SPACING, PlanAttempt, refine_to_tolerance
 from vmdpotential.sums.result import HostResult
 
 CPU = get_engine("cpu")
@@ -297,7 +297,7 @@ def test_one_result_is_alive_at_a_time():
         if len(errors) == 2:
             raise TaskError("no mesh keeps the tolerance")
         alive.add(result := Result())
-        return Attempt(result, 9.5e-4, Plan())
+        return PlanAttempt(result, 9.5e-4, Plan())
 
     assert refine_to_tolerance(1e-3, 1.0, attempt) in alive
     assert errors[2] == errors[0] > errors[1]  # made again, as a file of it has been overwritten
@@ -305,7 +305,7 @@ def test_one_result_is_alive_at_a_time():
     def spaced(spacing):
         assert not alive
         alive.add(result := Result())
-        return Attempt(result, spacing / 10)
+        return PlanAttempt(result, spacing / 10)
 
     assert refine_to_tolerance(0.05, 2.0, spaced, BY_SPACING) in alive
 
@@ -314,7 +314,7 @@ def test_a_better_plan_without_room_is_named():
     def attempt(error):
         if error < 1.0:
             raise MemoryPlanError("a mesh does not fit")
-        return Attempt(None, 2e-3, Plan())
+        return PlanAttempt(None, 2e-3, Plan())
 
     with pytest.raises(MemoryPlanError):
         refine_to_tolerance(1e-3, 1.0, attempt)

@@ -145,7 +145,7 @@ def test_points_are_refused_by_methods_of_maps(name):
     assert raised.value.parameter == "method"
 
 
-SIZE = costs.Size(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
+SIZE = costs.SumSize(100_000, 8_000_000, 0.5, 0.1, (100.0, 100.0, 100.0), False)
 COSTS = {name: registry.get("engine", name).costs for name in ("cpu", "cuda")}
 CPU = get_engine("cpu")
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, get_origin
 from vmdpotential import __version__, registry
 from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.frontend.declarations import as_text, parameter_kind, takes_data
-from vmdpotential.frontend.summaries import SUMMARIES
+from vmdpotential.frontend.summaries import COMMAND_SUMMARIES
 from vmdpotential.parameters import Command, Parameter
 
 EXIT_CODES = """exit codes: 0 done; 2 invalid option or input; 3 valid request that cannot be done or failed;
@@ -142,7 +142,8 @@ def summaries() -> dict[str, str]:
     results: dict[str, tuple[str, bool]] = {}
     for name in registry.available("command"):
         with contextlib.suppress(BackendError):  # a broken plugin; `vmdpotential plugins` gives the reason
-            results[name] = SUMMARIES.get(registry.path("command", name)) or summary_of(registry.get("command", name))
+            known = COMMAND_SUMMARIES.get(registry.path("command", name))
+            results[name] = known or summary_of(registry.get("command", name))
     return {name: summary for name, (summary, _) in sorted(results.items(), key=lambda item: not item[1][1])}
 
 

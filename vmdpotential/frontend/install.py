@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import page_script, startup
-from vmdpotential.frontend.viewers import VIEWERS, ViewerInstallation, plan_installation
+from vmdpotential.frontend.viewers import VIEWER_PROGRAMS, ViewerInstallation, plan_installation
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
 
@@ -17,7 +17,7 @@ from vmdpotential.results import Result
 def install(
     viewer: Annotated[str, Option(
         "viewer for which the plugin is installed; page downloads 3Dmol.js, which draws web pages, from npm's registry",
-        choices=(*VIEWERS, "page"), positional=True, viewer=False)],
+        choices=(*VIEWER_PROGRAMS, "page"), positional=True, viewer=False)],
     yes: Annotated[bool, Option("make the changes; otherwise only report what would be done", viewer=False)] = False,
     uninstall: Annotated[bool, Option(
         "remove the plugin and its lines in the viewer's start-up file", viewer=False)] = False,

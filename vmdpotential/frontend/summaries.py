@@ -3,7 +3,7 @@
 With each, whether the help lists it with the commands for structures and maps.
 """
 
-SUMMARIES: dict[str, tuple[str, bool]] = {
+COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
     "vmdpotential.commands.map:command": (
         "Compute the electrostatic potential on a grid", True),
     "vmdpotential.commands.ionize:command": (

@@ -17,7 +17,7 @@ from vmdpotential.frontend import startup
 from vmdpotential.frontend.child import tcl_word
 
 #: Viewers with a plugin.
-VIEWERS = ("vmd", "pymol", "chimerax")
+VIEWER_PROGRAMS = ("vmd", "pymol", "chimerax")
 
 #: Folder of programs on macOS.
 APPLICATIONS = Path("/Applications")
@@ -68,7 +68,7 @@ class ViewerInstallation:
 
 
 def plan_installation(viewer: str, folder: Path | None = None) -> ViewerInstallation:
-    """Return the plan of installing the plugin of one of :data:`VIEWERS`.
+    """Return the plan of installing the plugin of one of :data:`VIEWER_PROGRAMS`.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     """
     from vmdpotential.maps.interaction import check_tolerance, in_medium
     from vmdpotential.maps.plan import plan_map
-    from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
+    from vmdpotential.sums.refinement import BY_SPACING, PlanAttempt, refine_to_tolerance
 
     if not isinstance(field, bool):
         raise UsageError("field", f"True or False is needed, not {type(field).__name__}")
@@ -182,14 +182,14 @@ def potential_map(structure: StructureLike, options: MapOptions | None = None, *
     chosen = in_medium(replace(asked, atoms=atoms, sources=sources), structure)
     tolerance, own = chosen.tolerance, chosen.solver
 
-    def attempt(spacing: float) -> Attempt[Grid]:
+    def attempt(spacing: float) -> PlanAttempt[Grid]:
         planned, result = plan_map(structure, replace(chosen, spacing=spacing), lattice=lattice, field=field, sink=sink)
         grid = planned.grid(result)
         provenance = grid.provenance
         if tolerance is not None and own is not None and provenance.error is None:
             raise UsageError("tolerance", f"the method {own.name} does not state its error", "leave it out",
                              value=f"{tolerance:g}")
-        return Attempt(grid, max(provenance.error or 0.0, provenance.error_away or 0.0))
+        return PlanAttempt(grid, max(provenance.error or 0.0, provenance.error_away or 0.0))
 
     with options_set(keywords):
         if lattice is not None:

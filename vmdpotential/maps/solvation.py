@@ -14,7 +14,7 @@ from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.parameters import takes_aliases
 from vmdpotential.preparation.charged import with_charges
-from vmdpotential.sums.refinement import BY_SPACING, Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import BY_SPACING, PlanAttempt, refine_to_tolerance
 from vmdpotential.units import DEFAULT_TEMPERATURE
 
 
@@ -65,11 +65,11 @@ def solvation_energy(structure: StructureLike, *, spacing: float = 0.5, toleranc
         method="pb", parameters=parameters, radii=radii, sources=sources, padding=6.0, tolerance=1e-3, atoms=atoms,
         temperature=temperature, dielectric=dielectric, engine=engine)
 
-    def attempt(spacing: float) -> Attempt[Solvation]:
+    def attempt(spacing: float) -> PlanAttempt[Solvation]:
         planned, result = plan_map(structure, replace(options, spacing=spacing))
         solvation = planned.grid(result).solvation
         assert solvation is not None
-        return Attempt(solvation, solvation.error / max(1e-9, abs(solvation.total)))
+        return PlanAttempt(solvation, solvation.error / max(1e-9, abs(solvation.total)))
 
     return attempt(spacing).result if tolerance is None else refine_to_tolerance(
         check_tolerance(tolerance), spacing, attempt, BY_SPACING)

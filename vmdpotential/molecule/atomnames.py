@@ -25,7 +25,7 @@ AMINO_ACIDS = (
     "ALA", "ARG", "ASN", "ASP", "CYS", "GLN", "GLU", "GLY", "HIS", "ILE",
     "LEU", "LYS", "MET", "PHE", "PRO", "SER", "THR", "TRP", "TYR", "VAL", "HYP",
 )  # fmt: skip
-NUCLEOTIDES = ("ADE", "CYT", "GUA", "THY", "URA")
+NUCLEOTIDE_NAMES = ("ADE", "CYT", "GUA", "THY", "URA")
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
@@ -38,7 +38,7 @@ def family(name: str) -> str:
     # Amber's names of terminal residues: NALA, CHIE; DA5, A3, DAN
     if len(name) == 4 and name[0] in "NC" and _FAMILY_OF.get(name[1:], name[1:]) in AMINO_ACIDS:
         return _FAMILY_OF.get(name[1:], name[1:])
-    if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in NUCLEOTIDES:
+    if name[-1:] in ("3", "5", "N") and _FAMILY_OF.get(name[:-1]) in NUCLEOTIDE_NAMES:
         return _FAMILY_OF[name[:-1]]
     return name
 

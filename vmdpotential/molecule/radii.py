@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, Message, UsageError, listed_words
-from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDES, family
+from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDE_NAMES, family
 from vmdpotential.molecule.close import close_pairs
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.names import WATER_RESIDUES, in_table, unique_names
@@ -162,7 +162,7 @@ def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     names, inverse = unique_names(structure.residue_names)
     families = [family(str(word).upper()) for word in names]
     amino = np.array([name in (*AMINO_ACIDS, *_CAPS) or name in WATER_RESIDUES for name in families])[inverse]
-    nucleic = np.array([name in NUCLEOTIDES for name in families])[inverse]
+    nucleic = np.array([name in NUCLEOTIDE_NAMES for name in families])[inverse]
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
     radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)

@@ -21,7 +21,7 @@ from vmdpotential.splitting.long_range import long_range
 from vmdpotential.sums import Method, Plan, Request, slabs
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan, full_potential
-from vmdpotential.sums.refinement import BY_ERROR, BY_ERROR_OF_MAPS, Attempt, refine_to_tolerance
+from vmdpotential.sums.refinement import BY_ERROR, BY_ERROR_OF_MAPS, PlanAttempt, refine_to_tolerance
 from vmdpotential.sums.result import Errors as Errors
 from vmdpotential.sums.result import Result
 from vmdpotential.sums.slabs import Sink
@@ -389,7 +389,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
     MemoryPlanError
         When a plan does not fit into memory.
     """
-    def attempt(error: float) -> Attempt[tuple[Plan, Result, Errors | None]]:
+    def attempt(error: float) -> PlanAttempt[tuple[Plan, Result, Errors | None]]:
         asked = request.with_error(error)
         plan = method.plan(asked, engine)
         log.debug("%s", plan)
@@ -401,7 +401,7 @@ def run_to_tolerance(method: Method, request: Request, positions: Floats, charge
             result = plan.run(positions, charges)
         errors = result.errors if exact is None else exact.errors(result)
         measured = 0.0 if exact is None or errors is None else errors.largest
-        return Attempt((plan, result, errors), measured, plan)
+        return PlanAttempt((plan, result, errors), measured, plan)
 
     more = ("" if request.precision == "double" else ", {precision double}") + ", or another {method}"
     rule = BY_ERROR if request.at_points else BY_ERROR_OF_MAPS

@@ -41,7 +41,7 @@ def exponential_count(request: Request) -> int:
 
 
 @dataclass(frozen=True)
-class Size:
+class SumSize:
     """The size of a sum.
 
     Parameters
@@ -71,7 +71,7 @@ class Size:
     radius: float | None = None
 
     @classmethod
-    def of(cls, request: Request) -> Size:
+    def of(cls, request: Request) -> SumSize:
         """Return the size of a requested sum."""
         target, charges = request.target, request.charges
         if request.cell is None:
@@ -85,7 +85,7 @@ class Size:
                    request.cell is not None, 4 if request.field else 1, request.radius)
 
 
-def mesh_sum_parts(size: Size, mesh: float, radius: float, order: int) -> tuple[float, ...]:
+def mesh_sum_parts(size: SumSize, mesh: float, radius: float, order: int) -> tuple[float, ...]:
     """Return the amounts of the parts of a map by a mesh, in the order of :class:`Costs`; with radius 0, no pairs."""
     points = math.prod(transform_extents(size.extents, mesh, order, size.periodic))
     turns = points * math.log2(points)
@@ -106,7 +106,7 @@ def _within(side: float, radius: float) -> float:
     return side**3 + 6 * side**2 * radius + 3 * math.pi * side * radius**2 + 4 / 3 * math.pi * radius**3
 
 
-def mesh_sum_seconds(size: Size, costs: Costs, mesh: float, radius: float, order: int) -> float:
+def mesh_sum_seconds(size: SumSize, costs: Costs, mesh: float, radius: float, order: int) -> float:
     """Return the time that a mesh sum should take."""
     if size.spacing:
         return float(sum(map(operator.mul, costs, mesh_sum_parts(size, mesh, radius, order))))
@@ -144,7 +144,7 @@ def choices(error: float, split: SplittingChoice = optimal_splitting) -> Iterato
 
 
 @lru_cache(maxsize=64)
-def cheapest_mesh(size: Size, costs: Costs, error: float, split: SplittingChoice = optimal_splitting,
+def cheapest_mesh(size: SumSize, costs: Costs, error: float, split: SplittingChoice = optimal_splitting,
              width: float | None = None) -> tuple[float, float, int, float] | None:
     """Return mesh spacing (A), ratio of radius and spacing, order and seconds of the cheapest mesh for an error.
 

@@ -26,7 +26,7 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.kernels import threads
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
-from vmdpotential.sums.costs import Size, mesh_sum_seconds
+from vmdpotential.sums.costs import SumSize, mesh_sum_seconds
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def measure(engine: Engine) -> float:
     count, random = round(EDGE / SPACING), np.random.default_rng(1)
     lattice, cell = Lattice(np.zeros(3), np.full(3, SPACING), (count,) * 3), Cell(np.eye(3) * EDGE)
     positions, charges = random.uniform(0, EDGE, (CHARGES, 3)), random.normal(size=CHARGES)
-    size = Size(CHARGES, lattice.size, SPACING, CHARGES / EDGE**3, (EDGE,) * 3, True)
+    size = SumSize(CHARGES, lattice.size, SPACING, CHARGES / EDGE**3, (EDGE,) * 3, True)
     if engine.has_transforms:
         work = PotentialSum.split(lattice, over_cell(cell, MESH, ORDER, RATIO))
         expected = mesh_sum_seconds(size, engine.costs, MESH, MESH * RATIO, ORDER)

@@ -26,7 +26,7 @@ MIN_SPACING, MAX_RATIO, MIN_RATIO = 0.1, 0.85, 0.45
 
 
 @dataclass(frozen=True)
-class Attempt(Generic[T]):
+class PlanAttempt(Generic[T]):
     """The outcome of a plan: its result, the measured relative error, and the plan; None if there was nothing to plan.
     """
 
@@ -52,20 +52,20 @@ class Refinement:
         Part of the tolerance up to which a measured error is accepted at once.
     """
 
-    following: Callable[[float, Attempt[Any], float, int], float | None]
+    following: Callable[[float, PlanAttempt[Any], float, int], float | None]
     failure: Callable[[float, str, float], str]
     max_plans: int
     certain: float
 
 
-def _smaller_error(error: float, outcome: Attempt[Any], excess: float, count: int) -> float:
+def _smaller_error(error: float, outcome: PlanAttempt[Any], excess: float, count: int) -> float:
     """Return the error to request next: less than was requested and expected, and by more each time."""
     expected = None if outcome.plan is None else outcome.plan.error
     requested = error if expected is None else min(error, SAFETY_FACTOR * expected)
     return requested / min((1.1 + 0.2 * count) * excess, 20.0)
 
 
-def _smaller_spacing(spacing: float, outcome: Attempt[Any], excess: float, count: int) -> float | None:
+def _smaller_spacing(spacing: float, outcome: PlanAttempt[Any], excess: float, count: int) -> float | None:
     """Return the next spacing, with an error of first order in it; None if even the smallest one would not do."""
     if spacing <= MIN_SPACING or spacing / excess < 0.5 * MIN_SPACING:
         return None
@@ -84,7 +84,7 @@ BY_SPACING = Refinement(
     _smaller_spacing, lambda spacing, _, reached: f"the error is {reached:.1e} at a spacing of {spacing:.2g} A", 6, 1.0)
 
 
-def refine_to_tolerance(tolerance: float, first: float, attempt: Callable[[float], Attempt[T]],
+def refine_to_tolerance(tolerance: float, first: float, attempt: Callable[[float], PlanAttempt[T]],
                         rule: Refinement = BY_ERROR, more: str = "") -> T:
     """Return a result within a tolerance, from better and better plans.
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class Nodes(Protocol):
-    """Nodes of a mesh, or of the finest level of a multilevel sum, for spreading and interpolation."""
+class NodesOfMesh(Protocol):
+    """NodesOfMesh of a mesh, or of the finest level of a multilevel sum, for spreading and interpolation."""
 
     @property
     def origin(self) -> Floats:
@@ -43,7 +43,7 @@ class Nodes(Protocol):
         """Return positions in units of the steps between nodes, from the first node."""
 
 
-class SmoothPart(Nodes, Protocol):
+class SmoothPart(NodesOfMesh, Protocol):
     """A smooth part that is not on one mesh: charges are spread to its nodes, and it prepares its own sum."""
 
     @property

@@ -16,7 +16,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call_kernel, launch_kernel
 from vmdpotential.splitting.mesh import Mesh
-from vmdpotential.sums.smooth import Nodes
+from vmdpotential.sums.smooth import NodesOfMesh
 
 Floats = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ class MeshSum:
         return smooth_maps(self.basis, potential, self.mesh, part, field)
 
 
-def spread(basis: Basis, mesh: Nodes, positions: Floats, charges: Floats, nodes: Floats | None = None) -> Floats:
+def spread(basis: Basis, mesh: NodesOfMesh, positions: Floats, charges: Floats, nodes: Floats | None = None) -> Floats:
     """Return the charges on the nodes of the mesh, added to `nodes` if given."""
     nodes = np.zeros(mesh.shape) if nodes is None else nodes
     count = len(charges)
@@ -185,7 +185,7 @@ def _multiply(basis: Basis, spectrum: NDArray[Any], influence: NDArray[np.float3
                  influence_y=influence.shape[1], count_x=nx, first_y=first_y, count_y=count_y)
 
 
-def smooth_maps(basis: Basis, potential: NDArray[Any], mesh: Nodes, lattice: Lattice,
+def smooth_maps(basis: Basis, potential: NDArray[Any], mesh: NodesOfMesh, lattice: Lattice,
                 field: bool) -> NDArray[np.float32]:
     """Return the potential on a mesh interpolated to a lattice, e/A; with `field` also the field, (4, nx, ny, nz)."""
     if not field:
@@ -199,7 +199,8 @@ def smooth_maps(basis: Basis, potential: NDArray[Any], mesh: Nodes, lattice: Lat
     return maps
 
 
-def interpolate(basis: Basis, potential: NDArray[Any], mesh: Nodes, lattice: Lattice, along: int = -1) -> NDArray[Any]:
+def interpolate(basis: Basis, potential: NDArray[Any], mesh: NodesOfMesh, lattice: Lattice,
+                along: int = -1) -> NDArray[Any]:
     """Return the potential interpolated to a lattice, or its derivative by the mesh coordinate of axis `along`."""
     steps = np.diag(lattice.spacing) @ np.linalg.inv(mesh.steps)  # mesh steps along a, b, c of a lattice step
     origin = (lattice.origin - mesh.origin) @ np.linalg.inv(mesh.steps)

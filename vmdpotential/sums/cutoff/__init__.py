@@ -23,8 +23,8 @@ from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.splitting.mesh import SplittingChoice
 from vmdpotential.splitting.shifted import optimal_for_cutoff
 from vmdpotential.sums import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
-from vmdpotential.sums.costs import Size, cheapest_mesh, exponential_count, mesh_sum_parts
-from vmdpotential.sums.pme import Choice, mesh_bytes, plan_on_mesh
+from vmdpotential.sums.costs import SumSize, cheapest_mesh, exponential_count, mesh_sum_parts
+from vmdpotential.sums.pme import MeshChoice, mesh_bytes, plan_on_mesh
 from vmdpotential.sums.potential_sum import PotentialSum
 
 #: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
@@ -34,7 +34,7 @@ ERROR_MARGIN = 1.2
 
 def pairwise_estimate(request: Request, engine: Engine) -> Estimate:
     """Return the estimated cost of a sum over the pairs within the cutoff."""
-    size, reach = Size.of(request), _cutoff(request)
+    size, reach = SumSize.of(request), _cutoff(request)
     density = size.density
     if request.cell is None:
         # of an atom's ball, the mean part beyond an end of the box is 3 / 16 of the radius over the length; and a small
@@ -140,15 +140,15 @@ class CutoffByMesh(Method):
     def _split(self, request: Request) -> SplittingChoice:
         return partial(optimal_for_cutoff, _cutoff(request))
 
-    def _size(self, request: Request) -> Size:
+    def _size(self, request: Request) -> SumSize:
         """Return the size of a map for the cost model: an open mesh is padded by the cutoff, not to twice its size."""
-        full = Size.of(request)
+        full = SumSize.of(request)
         if full.periodic:
             return full
         a, b, c = (extent + _cutoff(request) for extent in full.extents)
         return replace(full, extents=(a, b, c), periodic=True)
 
-    def _choose(self, request: Request, engine: Engine) -> Choice | None:
+    def _choose(self, request: Request, engine: Engine) -> MeshChoice | None:
         error = min(request.relative_error / ERROR_MARGIN, 1.0)
         return cheapest_mesh(self._size(request), engine.costs, error, self._split(request))
 

@@ -33,7 +33,7 @@ from vmdpotential.splitting.coulomb import optimal_splitting
 from vmdpotential.splitting.long_range import LongRange, long_range
 from vmdpotential.splitting.mesh import Mesh, Smooth, SplittingChoice, mesh_around, over_cell
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
-from vmdpotential.sums.costs import Size, cheapest_mesh
+from vmdpotential.sums.costs import SumSize, cheapest_mesh
 from vmdpotential.sums.costs import transform_extents as _transform
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
 from vmdpotential.sums.result import Result
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 ERROR_MARGIN = 1.5
 
 #: A mesh: its spacing, A, the ratio of split radius and spacing, the order of splines, and the estimated seconds.
-Choice = tuple[float, float, int, float]
+MeshChoice = tuple[float, float, int, float]
 
 
 class Pme(Method):
@@ -67,7 +67,7 @@ class Pme(Method):
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
                            "use a larger {tolerance}, or {method direct}", TaskError)
         spacing, ratio, order, seconds = best
-        return Estimate(seconds, mesh_bytes(request, Size.of(request), spacing, ratio * spacing, order))
+        return Estimate(seconds, mesh_bytes(request, SumSize.of(request), spacing, ratio * spacing, order))
 
     def plan(self, request: Request, engine: Engine) -> SumPlan | MeshPlan:
         """Return the plan; values at points are in double precision.
@@ -97,10 +97,11 @@ def _split(request: Request) -> LongRange:
     return split
 
 
-def _choose(request: Request, engine: Engine) -> Choice | None:
+def _choose(request: Request, engine: Engine) -> MeshChoice | None:
     """Return mesh spacing, ratio of split radius and spacing, order and seconds of the cheapest mesh."""
     split = _split(request)
-    return cheapest_mesh(Size.of(request), engine.costs, request.relative_error / ERROR_MARGIN, split.mesh, split.width)
+    return cheapest_mesh(SumSize.of(request), engine.costs, request.relative_error / ERROR_MARGIN, split.mesh,
+                         split.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +191,7 @@ def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float
     return [float(length) for length in high - low]
 
 
-def mesh_bytes(request: Request, size: Size, spacing: float, radius: float, order: int) -> int:
+def mesh_bytes(request: Request, size: SumSize, spacing: float, radius: float, order: int) -> int:
     """Return the approximate memory of a mesh sum on the host, bytes."""
     return _bytes(request, float(np.prod(_transform(size.extents, spacing, order, size.periodic))), radius)
 
@@ -237,7 +238,7 @@ def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: 
     return mesh
 
 
-def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: Choice, hint: str,
+def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: MeshChoice, hint: str,
                  split: SplittingChoice) -> SumPlan:
     """Return the plan of a sum on the chosen mesh; `hint` and `split` are those of :func:`make_mesh`."""
     spacing, ratio, order, _ = best
