@@ -54,8 +54,12 @@ from .generalized_born import MODELS, GeneralizedBorn
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: Margin of the lattice around both parts, A; beyond it the solution is that on the coarse lattice.
-PADDING = 6.0
+#: Margin of the lattice around both parts, A, beyond which the solution is that on the coarse lattice; and where ions
+#: shield the parts from errors at the faces.
+PADDING, SHIELDED_PADDING = 6.0, 4.0
+
+#: Error of energies of solvation by the tolerance of the solutions and by values at faces, relative to them.
+SOLVED = 3e-6
 
 #: Radius of the probe of the accessible surface, A.
 SURFACE_PROBE = 1.4
@@ -285,9 +289,10 @@ class PbBinding(BindingPlan):
     def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return screening, desolvation, radii and the error from two lattices."""
         engine, radii = get_engine(self.engine), self.solution.radii
-        lattice = Lattice.around(positions, self.spacing, PADDING)
         charges = self.structure.known_charges[self.chosen]
         whole = continuum_of_request(self.solution, positions, charges)
+        padding = PADDING if exposed_to_faces(whole) else SHIELDED_PADDING
+        lattice = Lattice.around(positions, self.spacing, padding)
         parts = [self.first, ~self.first]
         alone_in = [continuum_of_request(replace(self.solution, radii=radii[part]), positions[part], charges[part])
                     for part in parts]
@@ -297,27 +302,28 @@ class PbBinding(BindingPlan):
         whole, *alone_in = (replace(c, membrane=slab) for c in (whole, *alone_in))
 
         sources, within, ratio = [np.where(part, charges, 0.0) for part in parts], [], 2
-        for solved in solve_charge_sets(whole, lattice, engine, sources, self._sums):
+        for solved in solve_charge_sets(whole, lattice, engine, sources, self._sums, energies=True):
             within.append(np.stack([solved.reaction, solved.reaction_errors().expected]))
             ratio = solved.ratio
         del solved
-        screening, desolvation, sizes = np.empty(len(charges)), np.empty(len(charges)), []
+        screening, desolvation, sizes, whole_size = np.empty(len(charges)), np.empty(len(charges)), [], 0.0
         errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
         for number in range(2):
             part, potential = parts[number], within[number]
             nodes = lattice
             if not exposed_to_faces(alone_in[number]):  # otherwise, errors at faces that are the same cancel
-                nodes = aligned_lattice(Lattice.around(positions[part], self.spacing, PADDING), lattice, ratio)
-            alone = TwoLattices(alone_in[number], nodes, engine, self._sums[number])
+                nodes = aligned_lattice(Lattice.around(positions[part], self.spacing, padding), lattice, ratio)
+            alone = TwoLattices(alone_in[number], nodes, engine, self._sums[number], energies=True)
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
             sizes.append(float(interaction[0].sum()))
+            whole_size += 0.5 * abs(float(charges[part] @ alone.reaction))
             errors[part] += change[1]
             errors[~part] += 0.5 * interaction[1]
         values = self.solution.values
         sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
-        error = np.hypot(combine_errors(errors, sharp), 0.5 * (sizes[0] - sizes[1]))
+        error = np.linalg.norm([combine_errors(errors, sharp), 0.5 * (sizes[0] - sizes[1]), SOLVED * whole_size])
         kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.solution.temperature)
         return kt * screening, kt * desolvation, radii, kt * float(error)
 

@@ -139,7 +139,7 @@ def site_energies(positions: Floats, radii: Floats, neutral: Floats, changes: li
         np.add.at(row, change.atoms, change.charges)
     desolvation, background, coulomb = np.zeros(count), np.zeros(count), _coulomb(positions, sets, solvent)
     between, errors = np.zeros((count, count)), np.zeros((count, atoms))  # errors by atom
-    solved = solve_charge_sets(solvent.around(positions, radii), lattice, engine, iter(sets))
+    solved = solve_charge_sets(solvent.around(positions, radii), lattice, engine, iter(sets), energies=True)
     for k, (change, both) in enumerate(zip(changes, solved, strict=True)):
         reaction, error = _reactions(both)
         model = np.isin(np.arange(atoms), change.model)
@@ -156,7 +156,7 @@ def site_energies(positions: Floats, radii: Floats, neutral: Floats, changes: li
         model_atoms = changes[rows[0]].model
         small = solvent.around(positions[model_atoms], radii[model_atoms])
         nodes = aligned_lattice(Lattice.around(small.positions, solvent.spacing, MARGIN), lattice, ratio)
-        solutions = solve_charge_sets(small, nodes, engine, iter(sets[rows][:, model_atoms]))
+        solutions = solve_charge_sets(small, nodes, engine, iter(sets[rows][:, model_atoms]), energies=True)
         for k, both in zip(rows, solutions, strict=True):
             reaction, error = _reactions(both)
             own = neutral[model_atoms] + 0.5 * sets[k][model_atoms]

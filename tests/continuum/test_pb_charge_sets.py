@@ -99,3 +99,22 @@ def test_part_of_a_lattice():
     assert all(lattice.part_of(other) is None for other in (
         lattice.window((-1, 0, 0), (3, 3, 3)), lattice.window((0, 0, 3), (3, 3, 8)), lattice.every(2),
         Lattice(lattice.origin + 0.1, 0.5, (2, 2, 2))))
+
+
+@pytest.mark.parametrize(("changes", "spacing", "ratio"), [
+    ({}, 0.5, 4), ({}, 0.9, 2), ({"kappa": 0.0}, 0.5, 2), ({"gaussian": 0.9}, 0.9, 2),
+    ({"membrane": Membrane(-6.0, 6.0, 2.0)}, 0.9, 2), ({"ions": np.array([[1.0, 0.5], [-1.0, 0.5]])}, 0.9, 2)],
+    ids=["fine", "coarse", "no salt", "smooth", "membrane", "full"])
+def test_reaction_potentials_without_those_of_the_solution(changes, spacing, ratio):
+    """Where no ions shield the molecule from the faces, or the equation is not linear, the solutions are the same."""
+    continuum, engine = balls(**changes), get_engine("cpu")
+    lattice = Lattice.around(continuum.positions, spacing, 4.0)
+    whole, energies = (TwoLattices(continuum, lattice, engine, NodePotential("cpu"), energies=alone)
+                       for alone in (False, True))
+    assert energies.ratio == ratio
+    if changes:
+        assert np.array_equal(energies.reaction, whole.reaction)
+    assert energies.reaction == pytest.approx(whole.reaction, rel=1e-3)
+    assert not changes or energies.reaction_errors().of_energy() == whole.reaction_errors().of_energy()
+    size = abs(float(continuum.charges @ whole.reaction)) / 2
+    assert abs(float(continuum.charges @ (energies.reaction - whole.reaction))) / 2 < 3e-4 * size

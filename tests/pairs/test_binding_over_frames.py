@@ -66,6 +66,27 @@ def test_frames_are_as_alone(complexes, frames, solvent):
 
 
 @pytest.mark.slow
+def test_error_of_the_grid_holds(complexes):
+    """An energy at 0.5 A, against 0.25 A."""
+    coarse, fine = (binding_energy(complexes[1], *GUEST, spacing=spacing) for spacing in (0.5, 0.25))
+    assert 0.1 * coarse.error < abs(coarse.total - fine.total) < coarse.error
+
+
+@pytest.mark.nightly
+def test_error_of_the_grid_holds_for_domains():
+    """Ten frames of two domains of adenylate kinase at 0.5 A, against 0.25 A: most are within the stated errors."""
+    universe = MDAnalysis.Universe(str(MDA / "adk.psf"), str(MDA / "adk_dims.dcd"))
+    structure, ratios = read_structure(MDA / "adk_open.pdb", topology=MDA / "adk.psf"), []
+    for frame in universe.trajectory[0:65:7]:
+        each = replace(structure, positions=frame.positions.astype(np.float64))
+        coarse, fine = (binding_energy(each, "resid 122-159", "resid 30-59", spacing=spacing)
+                        for spacing in (0.5, 0.25))
+        ratios.append((coarse.total - fine.total) / coarse.error)
+    assert np.sort(np.abs(ratios))[-2] < 1
+    assert np.median(np.abs(ratios)) > 0.1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["residue", "atom"])
 @pytest.mark.parametrize("solvent", ["gb", "pb"])
 def test_rows_add_up_to_the_total(frames, solvent, by, tmp_path):

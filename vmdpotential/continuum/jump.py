@@ -33,7 +33,7 @@ Scalar = TypeVar("Scalar", float, Floats)
 CLOSED_FORM_SPACINGS, COARSE_CLOSED_FORM_SPACINGS = 3.0, 2.5
 
 #: Edges or charges that a thread takes at a time, and edges on which it sums the potential of charges.
-EDGES_PER_TASK, EDGES_PER_SUM = 20_000, 500
+EDGES_PER_TASK, EDGES_PER_SUM = 20_000, 2000
 
 
 #: Units of sums of flows in 1 kT/e, for charges up to 1 e.

@@ -49,7 +49,7 @@ FEW, ENOUGH = 9, 14
 STIFFNESS = np.repeat([1e-6, 0.1, 3.0], [1, 3, 5])
 
 #: Rows of nodes, and nodes, that a thread takes at a time.
-ROWS_PER_TASK, NODES_PER_TASK = 1000, 1024
+ROWS_PER_TASK, NODES_PER_TASK = 1000, 4096
 
 #: Units of sums of flows in 1 kT/e.
 UNITS = 2.0**32
