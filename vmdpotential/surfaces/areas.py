@@ -35,6 +35,9 @@ SLACK = 2e-3
 #: Smallest number of spheres, arcs or probes in a thread's share.
 MIN_SHARE = 200
 
+#: Memory for the areas and points of atoms that parts of the strips and corners keep apart, and its size per atom.
+PART_BYTES, PART_BYTES_PER_ATOM = 128_000_000, 32
+
 
 def spiral(count: int) -> Floats:
     """Return unit vectors (count, 3), evenly spread by the golden angle."""
@@ -88,8 +91,9 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
         "counts": cubes.counts, "arcs": union.arcs, "places": places, "triples": triples,
         "directions": spiral(ON_PROBE), "checked": ON_PROBE, "piece": PIECE, "probe": probe, "least": probe - SLACK,
         "spheres": len(radii)}
+    most = max(1, min(4 * threads.count(), PART_BYTES // (PART_BYTES_PER_ATOM * len(radii))))
     for name, count in (("add_strips", len(union.arcs)), ("add_corners", len(places))):
-        grain = max(MIN_SHARE, -(-count // (4 * threads.count())))
+        grain = max(MIN_SHARE, -(-count // most))
         area = np.zeros((-(-count // grain), len(radii)))
         of_pieces = np.full((*area.shape, 3), np.nan)
         launch_kernel(KERNELS[name], count, "surface", grain, **patches, area=area, points=of_pieces, grain=grain)
