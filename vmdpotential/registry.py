@@ -36,7 +36,7 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     "command": {
         name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
         for name in ("map", "ionize", "slice", *_TASKS, "live", "devices", "plugins", "install", "completion",
-                     "verify", "benchmark")
+                     "verify")
     },
     "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},
     "method": {

@@ -75,8 +75,8 @@ def arguments_of(path):
 def test_no_function_takes_more_than_ten_arguments():
     """Options are passed on as dataclasses."""
     parts = ("vmdpotential", *(f"plugins/{name}" for name in (
-        "batch", "complementarity", "densities", "fields", "forcefields", "orbitals", "pairs", "patches", "pores",
-        "preparation", "probes", "titration")))
+        "batch", "benchmark", "complementarity", "densities", "fields", "forcefields", "orbitals", "pairs", "patches",
+        "pores", "preparation", "probes", "titration")))
     modules = [path for part in parts for path in (ROOT / part).rglob("*.py")]
     assert len(modules) > 200
     assert [name for path in modules for name, count in arguments_of(path) if count > 10] == []

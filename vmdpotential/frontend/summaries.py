@@ -28,12 +28,12 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Print a script by which a shell completes commands, options, their values and files", False),
     "vmdpotential.commands.verify:command": (
         "Check every engine, method and interaction on this machine against a plain float64 sum", False),
-    "vmdpotential.commands.benchmark:command": (
-        "Time a map of a box of random water molecules on this machine", False),
     "vmdpotential.plugins.agents.command:command": (
         "Serve the commands as tools of the Model Context Protocol, for agents", False),
     "vmdpotential.plugins.batch.command:command": (
         "Run a command for each file of a folder or a list, or for each row of a table", False),
+    "vmdpotential.plugins.benchmark.command:command": (
+        "Time a map of a box of random water molecules on this machine", False),
     "vmdpotential.plugins.complementarity.command:command": (
         "Compute the electrostatic complementarity of two molecules that touch", True),
     "vmdpotential.plugins.densities.command:command": (
