@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.continuum.ions import ions_of
 from vmdpotential.continuum.solver import ContinuumSolver, SolverRequest, refuse_lattice
 from vmdpotential.engines import Engine
@@ -25,8 +26,6 @@ from vmdpotential.sums.result import HostResult
 from vmdpotential.units import coulomb_constant
 
 from . import program
-
-Floats = NDArray[np.float64]
 
 #: The number of nodes along an axis is STEP n + 1, for four levels of multigrid; n is at least LEAST, so that the
 #: coarse lattice, which has as many nodes, is accurate enough for the boundary values.

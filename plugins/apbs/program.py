@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import BackendError, TaskError, one_line
 from vmdpotential.extras import install_command
-
-Floats = NDArray[np.float64]
 
 #: Names of the files in a run's folder. The program appends one of the endings to the map's name; the second is that of
 #: builds for several processors, such as Debian's.

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine
 from vmdpotential.kernels.launch import KernelFile
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("counting.cu"))
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
@@ -36,8 +37,6 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import CheckedOptions, Option
 from vmdpotential.plugins.densities.counting import AtomCounting, Counter, ListedCounter, NodeCounter
 from vmdpotential.plugins.densities.quantities import QUANTITY_UNITS, CountedAtoms
-
-Floats = NDArray[np.float64]
 
 log = logging.getLogger(__name__)
 

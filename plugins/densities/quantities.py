@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.elements import atom_masses, fill_elements
 from vmdpotential.molecule.radii import prepared_radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import AVOGADRO
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: Counted quantities and their units, of which the first is the default.

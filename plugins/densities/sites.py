@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
 
 #: Largest number of maxima that are examined.
 MOST = 20_000

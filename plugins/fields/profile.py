@@ -30,6 +30,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError, count_of
 from vmdpotential.execution.blocks import piece_size
 from vmdpotential.execution.work import Arrays, WorkNeeds
@@ -55,7 +56,6 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import CheckedOptions, Option, change_options, takes_fields
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: Quantities of a profile.

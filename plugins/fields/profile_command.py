@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.execution.blocks import clear_blocks
@@ -24,8 +24,6 @@ from . import figures
 from .contributions import contribution_masks
 from .profile import QUANTITIES, Profile, ProfileOptions
 from .profile import profile as of_frames
-
-Floats = NDArray[np.float64]
 
 _NAMES = [name.replace(" ", "_") for name in QUANTITIES]
 

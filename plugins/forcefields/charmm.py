@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import BackendError, InputError, listed_words
 from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import buffered_stream, format_suffix, read_text, reading_file
-from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, pairs_by_bonds, unique_pairs
+from vmdpotential.molecule.nonbonded import Nonbonded, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
 
 from . import CHARMM_SUFFIXES

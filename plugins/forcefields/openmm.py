@@ -13,20 +13,13 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, units
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import BackendError, InputError, listed_words, shorten_text
 from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import reading_file
 from vmdpotential.io.topologies.openmm_system import is_system
 from vmdpotential.molecule import elements
-from vmdpotential.molecule.nonbonded import (
-    Floats,
-    Integers,
-    Nonbonded,
-    lennard_jones,
-    lorentz_berthelot,
-    positions_of,
-    unique_pairs,
-)
+from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones, lorentz_berthelot, positions_of, unique_pairs
 from vmdpotential.molecule.structure import Structure
 
 from . import openmm_files

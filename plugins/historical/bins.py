@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.grid.lattice import Lattice
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Number of points along each side of a region, which a thread block sums.
 REGION = 8

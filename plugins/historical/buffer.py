@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import units
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.interactions.program import evaluate_all
 
 from ..pairs.in_range import Atoms
 from ..pairs.pair_terms import PairPotential
-
-Floats = NDArray[np.float64]
 
 #: Variance of a velocity component of a mass of 1 u at 1 K, A^2/fs^2.
 THERMAL = units.BOLTZMANN * units.AVOGADRO * 1e3 * (1e-15 / units.ANGSTROM) ** 2

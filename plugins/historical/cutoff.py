@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.engines.costs import CPU_COSTS
 from vmdpotential.sums import Estimate, Request
@@ -30,7 +30,7 @@ from vmdpotential.sums.cuda import kernels
 from vmdpotential.sums.cutoff import pairwise_estimate
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
-from .bins import CAPACITY, REGION, SIDE, Integers, place
+from .bins import CAPACITY, REGION, SIDE, place
 from .early import COPY, Early, TimedResult, packed_atoms
 
 HERE = Path(__file__).parent
@@ -47,8 +47,6 @@ LIST_TASK = kernels.struct_type("ListTask", [
 
 #: Seconds of the CPU to sort an atom into its bin, and the fraction of atoms that do not fit into bins of 4 A.
 BIN, LEFT = 1e-7, 0.026
-
-Floats = NDArray[np.float64]
 
 
 def by_bins(name: str, work: PotentialSum, positions: Floats, charges: Floats) -> TimedResult:

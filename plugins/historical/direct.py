@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.sums import Estimate, Request, result_bytes
 from vmdpotential.sums.cuda import kernels
@@ -33,8 +33,6 @@ BATCH = {"constant": 64, "unrolled": 1000, "coalesced": 1000}
 #: takes 1.2 times as long as computing some of them by arithmetic; the ratios between the versions are those of a
 #: GeForce 8800 GTX (18.6, 36.4 and 39.5e9 pairs a second), with `simple` as slow as `constant`.
 SLOWER = {"simple": 2.5, "constant": 2.5, "unrolled": 1.3, "coalesced": 1.2}
-
-Floats = NDArray[np.float64]
 
 
 def all_pairs(name: str, work: PotentialSum, positions: Floats, charges: Floats) -> TimedResult:

@@ -19,7 +19,7 @@ from vmdpotential.sums.potential_sum import PotentialSum
 from vmdpotential.sums.result import HostResult
 
 if TYPE_CHECKING:
-    from vmdpotential.sums.result import Floats
+    from vmdpotential.arrays import Floats
 
 #: Seconds to copy the value of a point to the host.
 COPY = 2e-10

@@ -19,7 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vmdpotential.arrays import Floats
+
 Kernel = Callable[[Floats], Floats]
 
 #: Value of alpha * a and k / (2 alpha) beyond which Gaussians are negligible: erfc(5.5) = 7e-15.

@@ -22,6 +22,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
@@ -30,7 +31,6 @@ from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 
 from .images import all_images, near_images
 
-Floats = NDArray[np.float64]
 #: Nodes (P, taps) and weights (P, taps) of a linear map along one axis; None for the identity.
 Table = tuple[NDArray[np.int64], Floats] | None
 

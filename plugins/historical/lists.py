@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.cell import Cell
 
 from ..pairs.in_range import Atoms, PairList, PairResult, PairsInRange
 from ..pairs.pair_terms import PairPotential
-
-Floats = NDArray[np.float64]
 
 #: ``single``: terms in float32. ``double``: all in float64.
 PRECISIONS = ("single", "double")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.sums.cpu import mesh
@@ -15,8 +16,6 @@ from vmdpotential.sums.cpu.nodes import CpuSum
 from vmdpotential.sums.potential_sum import PotentialSum
 
 from .levels import Level, Levels, Table
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).parent / "msm.cu")
 

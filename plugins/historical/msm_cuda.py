@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.sums.cuda import kernels
 from vmdpotential.sums.potential_sum import PotentialSum
 
 from .levels import Level, Levels, halfway
-
-Floats = NDArray[np.float64]
 
 #: File of the kernels.
 FILE = Path(__file__).parent / "levels.cu"

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vmdpotential import units
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.kernels.launch import KernelFile
 
 from ..pairs.all_pairs import sum_all_pairs
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).with_name("nbody.cu"))
 

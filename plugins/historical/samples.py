@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.interactions import reaction_field
 from vmdpotential.interactions.program import evaluate_all
@@ -21,8 +21,6 @@ from ..pairs.in_range import Atoms
 from ..pairs.pair_terms import CHARGES_RULE, GEOMETRIC_RULE, PairPotential, PairTerm
 from .lists import ListedPairs
 from .polynomial import ewald_polynomial
-
-Floats = NDArray[np.float64]
 
 #: TIP3P's sigma, A, and epsilon, kcal/mol, of oxygen; masses of the atoms, u.
 SIGMA, EPSILON = 3.15061, 0.1521

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import registry
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import get_engine
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
@@ -19,8 +19,6 @@ from vmdpotential.units import DEFAULT_TEMPERATURE
 
 from . import buffer, nbody, samples
 from .lists import PRECISIONS, ListedPairs
-
-Floats = NDArray[np.float64]
 
 #: Sums with a cutoff, by pair lists.
 LISTED = ("rf", "ewald")

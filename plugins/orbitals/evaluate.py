@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -19,7 +20,6 @@ from vmdpotential.units import BOHR
 from .shells import Shell, in_monomials, monomials
 from .wavefunction import Wavefunction
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 KERNELS = KernelFile(Path(__file__).with_name("evaluate.cu"))

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from vmdpotential.arrays import Floats, Integers
 
 #: Boys functions F_m(T) are tabulated up to T = LAST, with FINE rows per unit of T, and interpolated by TERMS terms of
 #: their Taylor series; from T = FAR + FARTHER m on, exp(-T) is negligible. The kernels repeat these numbers.

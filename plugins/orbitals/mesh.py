@@ -16,12 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 from .gaussians import Gaussians, hermite
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).with_name("potential.cu"))
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats
 
 from .shells import Shell, in_monomials, monomials
-
-Floats = NDArray[np.float64]
 
 #: Largest number of pairs of primitives that are computed at once.
 PAIRS = 1_000_000

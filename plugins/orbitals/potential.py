@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.interactions import SOFT_CORE
@@ -26,9 +27,7 @@ from .mesh import BYTES, Mesh, build_mesh, exponential_reach, smooth_potential
 from .products import gaussians
 from .wavefunction import Wavefunction
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("potential.cu"))
 

@@ -8,16 +8,13 @@ exponent at the same nucleus are combined across shells; products that add less 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats, Integers
 
 from .gaussians import Gaussians, hermite
 from .shells import in_monomials, monomials
 from .wavefunction import Wavefunction
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Gaussians whose largest coefficient is below this, e, are left out.
 NEGLIGIBLE = 1e-8

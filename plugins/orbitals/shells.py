@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vmdpotential.arrays import Floats
 
 #: Largest angular momentum that is evaluated (h shells).
 LARGEST_MOMENTUM = 5

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
 
 from .shells import Shell
-
-Floats = NDArray[np.float64]
 
 #: Largest deviation from an integer of an occupation that counts as integral.
 _INTEGRAL = 1e-3

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.kernels.launch import Kernel, KernelFile
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).with_name("all_pairs.cu"))
 

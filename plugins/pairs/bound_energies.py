@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.frames.statistics import FrameMean, error_text, without_nan
 from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import ReportRows
@@ -19,8 +20,6 @@ from .over_frames import BOUND_TERMS
 
 if TYPE_CHECKING:
     from .binding import BindingPlan
-
-Floats = NDArray[np.float64]
 
 #: Columns of binding energies: their terms, the sum of the electrostatic ones, and that of all that are known.
 COLUMNS = (*BOUND_TERMS, "electrostatic", "total")

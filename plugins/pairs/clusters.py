@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: The smallest and the largest coordinates of positions, (3,), A.
 Bounds = tuple[Floats, Floats]

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine
 from vmdpotential.errors import UsageError
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("distances.cu"))
 

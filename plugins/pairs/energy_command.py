@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
@@ -44,8 +45,6 @@ from .over_frames import PairEnergies, last_cell, over_frames
 
 if TYPE_CHECKING:
     from .binding import BindingPlan
-
-Floats = NDArray[np.float64]
 
 #: Generalized Born models.
 BORN_MODELS = ("obc2", "gbn2")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.execution.blocks import clear_blocks
@@ -29,8 +30,6 @@ from .between import (
 )
 from .energy import InteractionEnergyPlan
 from .over_frames import PairEnergies, last_cell, over_frames
-
-Floats = NDArray[np.float64]
 
 
 def forces(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
@@ -27,9 +28,6 @@ from . import clusters
 from .clusters import AtomClusters, CellBox, ClusterShape, Images
 from .pair_terms import PairPotential
 from .programs import CPU_LENGTH, PairProgram
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("sums.cu"))
 

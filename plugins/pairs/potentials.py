@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, coulomb, distance_dependent, reaction_field
 from vmdpotential.molecule.nonbonded import Nonbonded
 
@@ -21,8 +21,6 @@ from .pair_terms import (
     PairPotential,
     PairTerm,
 )
-
-Floats = NDArray[np.float64]
 
 #: Relative permittivity of the medium of ``rf`` (water), and that of ``ddd`` at 1 A.
 MEDIUM, SLOPE = 78.5, 4.0

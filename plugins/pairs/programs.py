@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.interactions.compiled import (
     PAIR_RESULTS,
@@ -20,8 +20,6 @@ from vmdpotential.interactions.compiled import (
 from vmdpotential.interactions.csource import CSource
 
 from .pair_terms import PairPotential, ScaledPairs
-
-Floats = NDArray[np.float64]
 
 #: A CPU's unit of length, A: 1/r in this unit is 2/r in 1/A, which the kernels' inverse square roots yield.
 CPU_LENGTH = 2.0

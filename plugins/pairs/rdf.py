@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, Message, TaskError, UsageError, count_of
 from vmdpotential.molecule.cell import Cell
@@ -27,9 +28,6 @@ log = logging.getLogger(__name__)
 
 #: Numbers of pairs in a frame that take a minute on one thread, and more than a day.
 MANY_PAIRS, MOST_PAIRS = 5e10, 1e14
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import CHARGE_FIELDS, PREPARE_FIELDS, Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.blocks import clear_blocks
@@ -24,8 +24,6 @@ from . import figures
 from .between import BetweenOption, selection_pairs
 from .over_frames import PairCounts, over_frames
 from .rdf import Distribution, PairHistogram, same_residue
-
-Floats = NDArray[np.float64]
 
 
 def rdf(

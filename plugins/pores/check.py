@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.continuum.molecule import Continuum, Membrane
 from vmdpotential.continuum.pores import find_pores
 from vmdpotential.continuum.solution import NodePotential, TwoLattices
@@ -15,8 +15,6 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.units import coulomb_constant
 
 from .energies import Ion, ion_energies
-
-Floats = NDArray[np.float64]
 
 #: Permittivities of the slab and of the solution, and the radius of atoms, A, of the closed forms.
 LOW, HIGH, ATOM = 2.0, 10.0, 1.7

@@ -14,15 +14,13 @@ from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
 from vmdpotential.continuum.stated_errors import ReactionErrors, combine_errors
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
-
-Floats = NDArray[np.float64]
 
 #: How far the fine lattice reaches beyond the surface of the ion, A, and the place of the ion between nodes, in
 #: spacings: not on a node or a face, where errors are special.

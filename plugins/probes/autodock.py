@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
@@ -32,7 +33,6 @@ from .bonds import DONOR, ONE_PAIR, TWO_PAIRS, Wells, bond_energies, directions
 from .coulomb import coulomb
 from .interactions import DISPERSION, GAUSSIAN
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 

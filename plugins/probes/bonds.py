@@ -16,11 +16,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).with_name("bonds.cu"))
 

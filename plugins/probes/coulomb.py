@@ -8,16 +8,14 @@ fifth degree, and the remainder is summed over pairs closer than :data:`END`, be
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 from .interactions import SCREENED, split
-
-Floats = NDArray[np.float64]
 
 #: Cutoff of the remainder and largest spacing of the smooth part's nodes, A: in a protein of 1,805 atoms the error is
 #: at most 5e-5 kcal/mol, a tenth of AutoGrid's rounding.

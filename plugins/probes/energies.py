@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
@@ -17,7 +18,6 @@ from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
 
 from .interactions import DISPERSION
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 #: Largest energy of a pair, in units of its depth: a float32 can hold sums of thousands of these.

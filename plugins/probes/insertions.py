@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import block_size
@@ -38,8 +38,6 @@ from vmdpotential.sums.potential_sum import Prepared
 
 from .energies import ProbeSum
 from .ligands import KELVIN, Ligand
-
-Floats = NDArray[np.float64]
 
 #: Highest free energy in a map, kcal/mol: the insertions of a run cannot sample higher ones.
 HIGHEST = 20.0

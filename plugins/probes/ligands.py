@@ -7,13 +7,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files.text import buffered_stream, read_text, reading_file
 from vmdpotential.units import AVOGADRO, BOLTZMANN, CALORIE
-
-Floats = NDArray[np.float64]
 
 #: Energy that corresponds to 1 K, kcal/mol.
 KELVIN = BOLTZMANN * AVOGADRO / (1000 * CALORIE)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.continuum.ions import ion_concentrations, ions_of, is_neutral
 from vmdpotential.engines import Engine
 from vmdpotential.errors import MemoryPlanError, UsageError
@@ -16,7 +17,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.sums import Plan, PotentialMethod, Refusal, Request
-from vmdpotential.sums.result import Floats, Result
+from vmdpotential.sums.result import Result
 from vmdpotential.units import MAX_SALT
 
 log = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError
 from vmdpotential.execution.blocks import FRAMES_LABEL, MIN_BLOCK_FRAMES, piece_size
@@ -40,9 +41,6 @@ from vmdpotential.parameters import warn_unused
 from vmdpotential.sums import Plan, PotentialMethod, Request
 from vmdpotential.sums.machine import expected_seconds
 from vmdpotential.sums.slabs import planes_at_once
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: The statistics of the maps of all frames, and their names in reports.
 STATISTICS = {"mean": "mean", "std": "standard deviation", "sem": "standard error of the mean"}

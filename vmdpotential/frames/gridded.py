@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.execution.blocks import FRAMES_LABEL
 from vmdpotential.frames.statistics import Moments
 from vmdpotential.frames.task import FrameTask
@@ -23,8 +24,6 @@ from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell
 from vmdpotential.maps import build_lattice, choose_cell
 from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch
 from vmdpotential.molecule.structure import Structure
-
-Floats = NDArray[np.float64]
 
 #: What the maps of statistics are in their :class:`~vmdpotential.grid.lattice.Provenance`, as `derived`.
 DERIVED_VALUES = {"mean": "", "std": "deviation", "sem": "error"}

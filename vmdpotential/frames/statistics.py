@@ -30,13 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import count_of
 from vmdpotential.execution.work import Arrays
 from vmdpotential.frames.sums import FrameRows, FrameSum
 from vmdpotential.kernels import threads
 from vmdpotential.splitting.mesh import fast_length
-
-Floats = NDArray[np.float64]
 
 #: Number of values that are merged at a time, small enough to stay in the CPU cache.
 PART = 1 << 15

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.molecule.cell import Cell
@@ -26,9 +27,6 @@ from vmdpotential.molecule.elements import atom_masses
 from vmdpotential.molecule.selection import is_lipid, is_nucleic, is_protein, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import MoleculeTrees
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Number of atoms whose coordinates are treated as one row, because numpy is slow for rows of only three numbers.
 ROW = 64

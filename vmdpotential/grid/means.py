@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
 
 #: Distance, A, of a cell corner from a plane that is attributed to the rounding of angles in files.
 _LEVEL = 0.05

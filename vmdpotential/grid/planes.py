@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-
-Floats = NDArray[np.float64]
 
 _AXES = "xyz"
 # for each axis of the normal, the axes that point right and up in the picture

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions.derivative import differentiate_trace
 from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
 from vmdpotential.interactions.tracing import Expression, RecordingBackEnd, linear_program
 from vmdpotential.kernels.build import HEADER_FOLDER
-
-Floats = NDArray[np.float64]
 
 #: The file of the structs.
 TARGET = Path(HEADER_FOLDER, "radial.h")

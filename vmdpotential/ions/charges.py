@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vmdpotential.arrays import Floats
 
 
 class PendingPotential(Protocol):

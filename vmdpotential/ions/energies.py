@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.ions.potential import quiet_sums
-from vmdpotential.ions.sites import CandidateSites, Floats, Integers, nearest_distances, shortest_repeat
+from vmdpotential.ions.sites import CandidateSites, nearest_distances, shortest_repeat
 
 
 @dataclass(frozen=True, eq=False)

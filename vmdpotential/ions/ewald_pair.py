@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind_kernel, call_kernel, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import over_cell
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("ewald_pair.cu"))
 

@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.moves import Floats, FreeSites, Integers, sites_blocked_around
+from vmdpotential.ions.moves import FreeSites, sites_blocked_around
 from vmdpotential.ions.potential import quiet_sums
 
 #: Default dielectric constant of the medium.

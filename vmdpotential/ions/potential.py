@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     from vmdpotential.ions.charges import ChargePotential
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Distances that differ by less, A, count as equal.
 ALIKE = 1e-6

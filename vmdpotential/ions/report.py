@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.ions.placement import Placement
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.parameters import ReportRows
-
-Floats = NDArray[np.float64]
 
 #: Range (A) and number of bins of g(r), which are wide because there are few ions.
 RANGE, BINS = 15.0, 30

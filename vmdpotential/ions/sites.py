@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
@@ -34,9 +34,6 @@ from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
     from vmdpotential.ions.charges import ChargePotential, PendingPotential
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SITE_METHODS = ("potential", "random", "monte-carlo")
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.ions.counts import IonSpecies
 from vmdpotential.ions.edit import IonNames
 from vmdpotential.ions.potential import quiet_sums
-from vmdpotential.ions.sites import CandidateSites, ChosenSites, Floats, Integers, nearest_distances
+from vmdpotential.ions.sites import CandidateSites, ChosenSites, nearest_distances
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.elements import atom_masses
 from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from vmdpotential import registry
+from vmdpotential.arrays import Floats
 from vmdpotential.continuum.solver import ContinuumSolver
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
@@ -19,7 +20,6 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.sums import ChargeStatistics, Method, Request, accuracy
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
-from vmdpotential.sums.result import Floats
 
 #: Tolerance that approximate methods are run with and checked against.
 TOLERANCE = 1e-4

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import Message, count_of
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.selection import Mask, Selection, is_salt, is_solvated, is_water, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import WholeComplex
-
-Floats = NDArray[np.float64]
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
 from vmdpotential.molecule.names import DUMMY_RESIDUES
 from vmdpotential.molecule.selection import is_lipid
 from vmdpotential.molecule.structure import Structure
-
-Floats = NDArray[np.float64]
 
 #: Longest bond of a carbon in a lipid to carbon, oxygen or nitrogen, A.
 BOND = 1.75

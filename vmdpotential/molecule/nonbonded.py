@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Names = NDArray[np.str_]
 
 #: Largest relative difference between a table and the combination rule that it follows; it allows for rounded files.

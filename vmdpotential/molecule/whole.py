@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.close import close_pairs
@@ -16,9 +17,6 @@ from vmdpotential.molecule.names import WATER_RESIDUES, in_table
 from vmdpotential.molecule.structure import Structure
 
 KERNELS = KernelFile(Path(__file__).with_name("tree.cu"))
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Largest distance between atoms of molecules that are in contact, A.
 CONTACT = 5.0

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, short_range
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, gaussian
 from vmdpotential.splitting.coulomb import mesh_loss
-
-Floats = NDArray[np.float64]
 
 #: Standard deviations beyond which the potential of a Gaussian charge equals that of a point charge to 2e-9.
 REACH = 6.0

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
@@ -17,8 +18,6 @@ from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, opt
 from vmdpotential.splitting.gaussian import Gaussian
 from vmdpotential.splitting.screened import Screened
 from vmdpotential.splitting.shifted import SmoothCutoff
-
-Floats = NDArray[np.float64]
 
 Smooth = Splitting | Screened | SmoothCutoff | Gaussian
 

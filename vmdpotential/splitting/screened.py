@@ -27,12 +27,11 @@ from functools import cache, cached_property
 from math import exp
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, short_range, short_screened
 from vmdpotential.splitting.coulomb import Splitting, optimal_splitting
-
-Floats = NDArray[np.float64]
 
 #: Greatest ratio of split radius and Debye length; beyond it, cosh and sinh nearly cancel in single precision.
 MOST = 1.5

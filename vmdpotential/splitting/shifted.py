@@ -26,12 +26,11 @@ from functools import cache
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, short_cutoff, short_range
 from vmdpotential.splitting.coulomb import Splitting, legendre_transforms, mesh_loss
-
-Floats = NDArray[np.float64]
 
 #: The first terms of I(s) in powers of s^2, good to 1e-14 for s < 1.
 _SERIES = np.array([-1.0, 1 / 6, -1 / 144, 1 / 7200, -1 / 604800, 1 / 76204800, -1 / 13412044800, 1 / 3138418483200])

@@ -32,7 +32,7 @@ from vmdpotential.sums.potential_sum import PRECISIONS, PotentialSum, Prepared, 
 from vmdpotential.sums.result import MeanOfResults, Result, RunningMean
 
 if TYPE_CHECKING:
-    from vmdpotential.sums.result import Floats
+    from vmdpotential.arrays import Floats
 
 
 @dataclass(frozen=True)

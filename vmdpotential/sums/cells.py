@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.grid.lattice import coordinate_bounds
-
-Floats = NDArray[np.float64]
 
 #: Largest number of cells per atom: with a short cutoff cells are enlarged, as nearly all of them would be empty.
 MAX_CELLS_PER_ATOM = 16

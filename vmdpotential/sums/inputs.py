@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.sums.potential_sum import PotentialSum
-from vmdpotential.sums.result import Floats
 
 
 def charges_and_positions(positions: Any, charges: Any) -> tuple[Floats, Floats]:

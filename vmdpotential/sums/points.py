@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, with_transforms
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Points
@@ -16,8 +16,6 @@ from vmdpotential.sums.accuracy import run_to_tolerance
 from vmdpotential.sums.choice import fastest_method, methods_for
 from vmdpotential.sums.machine import is_worth_waiting
 from vmdpotential.sums.result import Errors, HostResult, Result
-
-Floats = NDArray[np.float64]
 
 #: Error of the potential for the first plan, e/A, divided by the tolerance, if the rms of the potential is unknown.
 FIRST_ERROR = 0.1

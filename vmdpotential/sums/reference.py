@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions import SOFT_CORE, Bound, coulomb
@@ -16,8 +16,6 @@ from vmdpotential.sums import Plan, Request, direct, ewald
 from vmdpotential.sums.ewald import EWALD_ACCURACY, ewald_sum
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.sums.result import Result
-
-Floats = NDArray[np.float64]
 
 #: Neglected part of the sum over waves against which errors at points are measured, divided by the tolerance.
 NEGLECTED_WAVES = 1e-2

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
 
-Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
 
 

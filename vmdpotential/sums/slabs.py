@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.sums import Plan, Request, interpolated_bytes
-from vmdpotential.sums.result import Floats, HostSums, Maps, Result, UnstatedProperties
+from vmdpotential.sums.result import HostSums, Maps, Result, UnstatedProperties
 
 #: The number of planes in a slab is a multiple of this, as are the tiles of every engine and the blocks of files.
 LAYER = 16

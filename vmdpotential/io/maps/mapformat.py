@@ -20,8 +20,6 @@ from vmdpotential.io.files.numbers import parse_real
 from vmdpotential.io.files.text import BYTE_ORDER_MARK as BYTE_ORDER_MARK
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
-Floats = NDArray[np.float64]
-
 #: First words of the text that this package writes into map files, by which the reader recognises that text.
 FORMAT_MARK = "vmdpotential map"
 

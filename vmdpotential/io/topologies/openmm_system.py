@@ -11,15 +11,12 @@ from typing import Any
 from xml.parsers import expat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files.numbers import parse_real
 from vmdpotential.io.files.text import first_bytes, format_suffix, read_bytes, reading_file
 from vmdpotential.molecule.elements import atom_masses
 from vmdpotential.molecule.structure import LARGEST_CHARGE, Structure
-
-Floats = NDArray[np.float64]
 
 #: Forces whose charges are not one number for each atom.
 _OTHER_CHARGES = ("DrudeForce", "AmoebaMultipoleForce")

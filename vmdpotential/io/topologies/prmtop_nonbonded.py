@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError
 from vmdpotential.io.topologies.prmtop import Sections
-from vmdpotential.molecule.nonbonded import Floats, Integers, Nonbonded, positions_of, unique_pairs
+from vmdpotential.molecule.nonbonded import Nonbonded, positions_of, unique_pairs
 
 #: Amber's default divisors of the Coulomb and the Lennard-Jones energies of 1-4 pairs.
 SCEE, SCNB = 1.2, 2.0

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, units
+from vmdpotential.arrays import Integers
 from vmdpotential.errors import InputError
-from vmdpotential.molecule.nonbonded import Integers, Names, Nonbonded, positions_of, unique_pairs
+from vmdpotential.molecule.nonbonded import Names, Nonbonded, positions_of, unique_pairs
 
 #: Factors from kJ/mol nm^6 to kcal/mol A^6, and from kJ/mol nm^12 to kcal/mol A^12.
 _C6, _C12 = 1e6 / units.CALORIE, 1e12 / units.CALORIE

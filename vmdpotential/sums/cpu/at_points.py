@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cpu import mesh as engine
 from vmdpotential.sums.cpu.nearby import cutoff_at_points, field_at_points
@@ -14,8 +14,6 @@ from vmdpotential.sums.cpu.points import at_points
 from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 from vmdpotential.sums.result import HostResult
-
-Floats = NDArray[np.float64]
 
 #: Points are sorted into blocks of this many nodes along each axis, so that a thread finds their nodes in its cache.
 BLOCK = 8

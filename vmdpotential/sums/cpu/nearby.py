@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import SOFT_CORE, Bound
@@ -15,8 +15,6 @@ from vmdpotential.kernels.launch import launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums import cells
 from vmdpotential.sums.cpu.points import KERNELS, columns
-
-Floats = NDArray[np.float64]
 
 #: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 1 and 2 are
 #: fastest.

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cpu import mesh, tiles
 from vmdpotential.sums.inputs import charges_and_positions, in_box
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 from vmdpotential.sums.result import HostResult, Maps, RunningMean, check_frames
-
-Floats = NDArray[np.float64]
 
 
 class SmoothSum(Protocol):

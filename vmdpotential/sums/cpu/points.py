@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).with_name("points.cu"))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import SOFT_CORE, Bound, Scaled
@@ -17,8 +18,6 @@ from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums import cells
 from vmdpotential.sums.inputs import charges_near
-
-Floats = NDArray[np.float64]
 
 #: Cells per cutoff length: finer ones fit the sphere better, coarser ones give longer ranges of atoms; 2 is fastest.
 CELLS_PER_CUTOFF = 2

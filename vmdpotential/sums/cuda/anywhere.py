@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import device
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
@@ -19,8 +19,6 @@ from vmdpotential.sums.cuda.points import PairsAtPoints
 from vmdpotential.sums.inputs import charges_and_positions, in_box
 from vmdpotential.sums.potential_sum import PotentialSum
 from vmdpotential.sums.result import HostResult
-
-Floats = NDArray[np.float64]
 
 #: Spacing, A, of an auxiliary lattice over all points; atoms near the lattice are sorted by cell.
 SPACING = 1.0

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.errors import MemoryPlanError
@@ -26,8 +27,6 @@ from vmdpotential.sums.cuda import cells, kernel_file
 from vmdpotential.sums.inputs import charges_and_positions, in_box
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 from vmdpotential.sums.result import HostResult, Result
-
-Floats = NDArray[np.float64]
 
 #: Number of points along x of a tile; slabs are whole layers of tiles.
 LAYER = 8

@@ -6,16 +6,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import fft
 from vmdpotential.splitting.mesh import Mesh, spline_correction
 from vmdpotential.sums.cuda import maps
 from vmdpotential.sums.cuda.nodes import NodeSum
 from vmdpotential.sums.potential_sum import PotentialSum
 from vmdpotential.sums.result import RunningMean
-
-Floats = NDArray[np.float64]
 
 
 class MeshSum(NodeSum):

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.errors import TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -19,8 +19,6 @@ from vmdpotential.splitting.mesh import Mesh
 from vmdpotential.sums.cuda import kernel_file, maps
 from vmdpotential.sums.potential_sum import PotentialSum
 from vmdpotential.sums.smooth import SmoothPart
-
-Floats = NDArray[np.float64]
 
 #: Points along each axis of a block that interpolates, and atoms of a block that spreads charges, as in mesh.cu.
 TILE, ATOMS = 8, 32

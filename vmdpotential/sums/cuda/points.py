@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import device, pinned, radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.errors import MemoryPlanError
@@ -18,8 +18,6 @@ from vmdpotential.sums.cuda import kernel_file
 from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared
 from vmdpotential.sums.result import HostResult
-
-Floats = NDArray[np.float64]
 
 #: Struct PointTask of points.cu.
 TASK = struct_type("PointTask", [

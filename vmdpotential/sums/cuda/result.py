@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
 from vmdpotential.sums.cuda import kernel_file
 from vmdpotential.sums.result import Result, UnstatedProperties
 
-Floats = NDArray[np.float64]
 Maps = NDArray[np.float32]
 
 #: Number of parts of a map whose squares are summed separately, as in result.cu.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.engines.costs import Costs
 from vmdpotential.grid.lattice import Lattice, Points
@@ -29,8 +30,6 @@ from vmdpotential.sums.ewald.waves import structure_factors
 from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared, prepare_sum
 from vmdpotential.sums.result import HostResult
-
-Floats = NDArray[np.float64]
 
 #: Default accuracy: the neglected waves relative to the rms potential.
 EWALD_ACCURACY = 1e-9

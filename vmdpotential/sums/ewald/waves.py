@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.kernels.launch import KernelFile
-
-Floats = NDArray[np.float64]
 
 KERNELS = KernelFile(Path(__file__).with_name("waves.cu"))
 
