@@ -110,3 +110,11 @@ def test_preparation_keeps_the_planes_that_it_leaves_out(capsys, tmp_path):
     code, out, err = shell(capsys, *command, "membrane=auto")
     assert (code, "31 A" in out) == (0, True), out + err
     assert shell(capsys, *command, "membrane=nan", "--force")[0] == 2
+
+
+@pytest.mark.parametrize("radius", [np.nan, -1.0, 1e30])
+def test_implausible_radii_are_replaced_for_all_atoms(radius, caplog):
+    made = replace(ion_and_marks([]), radii=np.array([radius]), elements=np.array(["C"]))
+    radii, source = atomic_radii(made, np.ones(1, bool))
+    assert (radii[0], source) == (1.7, "mbondi2")
+    assert "radius" in caplog.text

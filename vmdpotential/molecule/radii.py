@@ -20,7 +20,7 @@ from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDE_NAMES, famil
 from vmdpotential.molecule.close import close_pairs
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.names import WATER_RESIDUES, in_table, unique_names
-from vmdpotential.molecule.structure import Floats, Structure
+from vmdpotential.molecule.structure import LARGEST_COORDINATE, Floats, Structure
 
 log = logging.getLogger(__name__)
 
@@ -78,11 +78,11 @@ def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "a
     where = structure.where
     if name == "auto":
         own = structure.radii
-        without = None if own is None else chosen & ~((own >= 0) & (own < np.inf))
+        without = None if own is None else chosen & ~((own >= 0) & (own <= LARGEST_COORDINATE))
         if own is None or without is None or without.any():
             if without is not None:
-                log.warning(Message("%s: %d atoms have no radius, such as %s: radii of all atoms are those of mbondi2; "
-                                    "{radii} names another set"), where, int(without.sum()),
+                log.warning(Message("%s: %d atoms have no radius, or an implausible one, such as %s: radii of all "
+                                    "atoms are those of mbondi2; {radii} names another set"), where, int(without.sum()),
                             structure.label(int(np.flatnonzero(without)[0])))
             return _mbondi2(structure, chosen)
         # radii of a completed structure are those of a set, which the report on its preparation names
