@@ -3,7 +3,8 @@
 A model of a channel: a tube of uncharged atoms through a membrane of 30 A, filled with water, with three rings of
 dipoles whose negative ends point to the axis, as the carbonyl groups of a selectivity filter do. The free energy of
 each ion along the axis shows what the pore costs (desolvation, nearly the same for both) and what the dipoles add: they
-cancel most of that for potassium in the middle, and double it for chloride.
+cancel most of that for potassium in the middle, and double it for chloride. In the third panel the solution below the
+membrane is at 0.2 V, which drives potassium upwards.
 """
 
 import sys
@@ -32,14 +33,14 @@ channel = vp.Structure(
     elements=np.full(count, "C"), charges=charges, radii=np.full(count, ATOM))
 
 with figure_style():
-    figure, axes = plt.subplots(1, 2, figsize=(183 / 25.4, 2.8), layout="constrained", sharey=True)
-    for ax, ion in zip(axes, ("K+", "Cl-"), strict=True):
-        made = vp.born(channel, ion=ion, positions=11, spacing=1.0, parameters={"membrane": 30})
+    figure, axes = plt.subplots(1, 3, figsize=(183 / 25.4, 2.8), layout="constrained", sharey=True)
+    for ax, ion, volts in zip(axes, ("K+", "Cl-", "K+"), (0.0, 0.0, 0.2), strict=True):
+        made = vp.born(channel, ion=ion, positions=11, spacing=1.0, parameters={"membrane": 30, "voltage": volts})
         print(*made.lines, sep="\n")
-        made.to_dataframe().to_csv(out / f"{ion}.csv", index=False)
-        made.plot(ax).set_title({"K+": "K⁺", "Cl-": "Cl⁻"}[ion])
+        made.to_dataframe().to_csv(out / f"{ion}{f' at {volts} V' if volts else ''}.csv", index=False)
+        made.plot(ax).set_title({"K+": "K⁺", "Cl-": "Cl⁻"}[ion] + (f", {volts} V" if volts else ""))
         ax.get_legend().remove()
-    figure.legend(axes[1].lines[1:4], ["desolvation", "interaction", "sum"], loc="outside upper center", ncols=3,
-                  frameon=False)
-    axes[1].set_ylabel("")
+        ax.label_outer()
+    figure.legend(axes[2].lines[1:5], ["desolvation", "interaction", "voltage", "sum"], loc="outside upper center",
+                  ncols=4, frameon=False)
     figure.savefig(out / "ions_through_a_pore.png", dpi=300)

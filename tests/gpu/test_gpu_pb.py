@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from helpers import charges_at, relative_rms
 
-from vmdpotential import potential_map, read_structure
+from vmdpotential import potential_map, read_structure, registry
 from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.plugins.pores.check import ATOM, check_pores, check_voltage, tube
+from vmdpotential.plugins.pores.check import ATOM, tube
 
 pytestmark = pytest.mark.gpu
 
@@ -65,7 +65,7 @@ def test_pore_under_a_voltage_is_that_of_the_cpu(engine, salt):
     assert relative_rms(actual.values, expected.values) < 1e-5
 
 
-@pytest.mark.parametrize("check", [check_pores, check_voltage])
-def test_closed_forms_of_ions_in_membranes_and_pores(engine, check):
-    for name, error, limit in check(engine, 4):
-        assert error < limit, name
+@pytest.mark.parametrize("name", registry.available("check"))
+def test_what_verify_checks_of_each_feature(engine, name):
+    for what, error, limit in registry.get("check", name)(engine, 4):
+        assert error < limit, what

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from entries import ENTRIES
 
 import vmdpotential as vp
 from vmdpotential.engines import get_engine
@@ -42,6 +43,22 @@ def test_lysozyme_is_closer_to_measured_values_than_model_compounds(lysozyme):
     assert np.median(np.abs(computed - measured)) < 0.5
     assert lysozyme.isoelectric == pytest.approx(11.35, abs=0.3)  # L. R. Wetter, H. F. Deutsch, 1951
     assert np.corrcoef(computed - model, measured - model)[0, 1] > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "measured"), [
+    # as table 7 of PubMed Central PMC2760452 lists them
+    (ENTRIES["5PTI"], {"ARG1 N+": 8.1, "ASP3": 3.0, "GLU7": 3.7, "LYS15": 10.6, "LYS26": 10.6, "LYS41": 10.8,
+                       "LYS46": 10.6, "GLU49": 3.8, "ASP50": 3.4}),
+    # the villin headpiece: table 2 of J. Chem. Theory Comput. 12 (2016) 5411
+    (ENTRIES["1BHL"].with_name("test.pdb"), {"ASP44": 3.1, "GLU45": 4.0, "ASP46": 3.5, "GLU72": 4.4})])
+def test_small_proteins_are_closer_to_measured_values_than_model_compounds(path, measured):
+    made = vp.titrate(path)
+    table, rows = made.table(), {label.rpartition(" ")[0]: n for n, label in enumerate(made.labels)}
+    errors = [np.array([table[name][rows[site]] - value for site, value in measured.items()])
+              for name in ("pka", "model_pka")]
+    computed, without = (np.sqrt(np.mean(each**2)) for each in errors)
+    assert computed < 0.9 * without
 
 
 @pytest.mark.slow
