@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -127,12 +127,14 @@ class Draft:
 
 
 def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str, Component] = MappingProxyType({}),
-             force_fields: Sequence[str] = FORCE_FIELDS) -> Draft:
+             force_fields: Sequence[str] = FORCE_FIELDS,
+             charged: Mapping[str, Collection[str]] = MappingProxyType({})) -> Draft:
     """Return the heavy atoms of a structure with their components and the bonds between residues.
 
     Components of a user's files, `stated` by upper-case residue name, have priority over those of the dictionary. Those
     whose name no residue has are compared by their bonds with all residues but amino acids and nucleotides. Residues
-    that are in neither are kept whole if one of the force fields has a template of all their atoms.
+    that are in neither are kept whole if one of the force fields has a template of all their atoms, or the user's files
+    have charges of exactly these: `charged` has names of atoms by upper-case residue name.
     """
     rows = np.flatnonzero(heavy)
     of_atoms = structure.residue_of
@@ -151,8 +153,8 @@ def draft_of(structure: Structure, heavy: NDArray[np.bool_], stated: Mapping[str
             known[name, atoms] = _known(name, atoms, structure.elements[part].tolist(), structure.positions[part],
                                         stated.get(name.upper()), others)
         result, names[start:stop], note = known[name, atoms]
-        whole = result is None and stop > start + 1 and _templated(
-            structure, int(residue[len(residues)]), name, force_fields)
+        whole = result is None and stop > start + 1 and _is_complete(
+            structure, int(residue[len(residues)]), name, force_fields, charged.get(name.upper(), ()))
         residues.append(Residue(name, result, int(part[0]), note=note, whole=whole))
         names[start:stop] = _lone_phosphate(residues[-1], tuple(names[start:stop].tolist()))
     draft = Draft(names, structure.elements[rows], structure.positions[rows], order.astype(np.int64), rows, residues)
@@ -207,13 +209,13 @@ def _lone_phosphate(residue: Residue, names: tuple[str, ...]) -> tuple[str, ...]
     return tuple("P" if name == "P" else next(oxygens) for name in names)
 
 
-def _templated(structure: Structure, residue: int, name: str, force_fields: Sequence[str]) -> bool:
-    """Return whether a force field has a template of a residue, with its hydrogens."""
+def _is_complete(structure: Structure, residue: int, name: str, force_fields: Sequence[str],
+                 charged: Collection[str]) -> bool:
+    """Return whether a residue has the atoms of a force field's template, or those `charged` by the user."""
     atoms = slice(structure.residue_starts[residue], structure.residue_starts[residue + 1])
     names = structure.atom_names[atoms].tolist()
-    return name.upper() not in WATER_RESIDUES and any(isinstance(template_library(force).match(name, names),
-                                                                 TemplateMatch)
-                                              for force in force_fields)
+    return name.upper() not in WATER_RESIDUES and (set(charged) == set(names) or any(
+        isinstance(template_library(force).match(name, names), TemplateMatch) for force in force_fields))
 
 
 def find_links(draft: Draft) -> Integers:

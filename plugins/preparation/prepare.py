@@ -127,7 +127,8 @@ def prepare_structure(
     _check_places(structure, heavy)
     stated = {name.upper(): Component.from_molecule(charge.residue, charge.molecule)
               for charge in charges if charge.molecule is not None for name in (charge.short, charge.residue) if name}
-    draft = draft_of(structure, heavy, stated, FORCE_FIELDS if force_field == "auto" else (force_field,))
+    charged = {name.upper(): item.charges.keys() for item in charges for name in (item.short, item.residue) if name}
+    draft = draft_of(structure, heavy, stated, FORCE_FIELDS if force_field == "auto" else (force_field,), charged)
     _check_known(structure, draft, {item.residue.upper() for item in charges})
     chains = [f"{structure.chain_ids[r.source]}/{structure.segment_ids[r.source]}" for r in draft.residues]
     before = draft

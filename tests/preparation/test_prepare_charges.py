@@ -11,6 +11,7 @@ from entries import ENTRIES, heavy
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure
+from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.preparation.components import find_component
@@ -73,3 +74,19 @@ def test_guanine_and_amidines():
         draft = draft_of(structure, np.ones(count, bool))
         assert draft.residues[0].component is not None, name
         assert assign(draft, result.bonds, 7.0, {}, {}).charges.sum() == net, name
+
+
+def test_a_ligand_whose_charges_name_all_its_atoms_keeps_its_hydrogens():
+    """Toluene in lysozyme, whose MOL2 file has Amber's types of atoms, which are no elements."""
+    import openmmtools
+
+    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    whole = read_structure(folder / "complex.pdb")
+    near = whole.take(np.flatnonzero((whole.residue_names == "TMP") | (
+        ~np.isin(whole.elements, ["H"]) & (whole.residue_ids > 90) & (whole.residue_ids < 104))))
+    ligand = near.residue_names == "TMP"
+    made = prepare_structure(near, charges=read_residue_charges(folder / "ligand.mol2")).structure
+    kept = made.residue_names == "TMP"
+    assert (made.atom_names[kept] == near.atom_names[ligand]).all()
+    assert np.abs(made.positions[kept] - near.positions[ligand]).max() < 1e-6
+    assert made.known_charges[kept].sum() == pytest.approx(2e-4, abs=1e-6)  # as the file's charges add up

@@ -112,7 +112,9 @@ def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high:
     begin, end = begin - BEYOND, end + BEYOND
     begin[2], end[2] = min(begin[2], low - 2 * BEYOND), max(end[2], high + 2 * BEYOND)
     spacing = max(SPACING, float(np.prod(end - begin) / MOST_NODES) ** (1 / 3))
-    a, b, c = (np.ceil((end - begin) / spacing).astype(int) + 1).tolist()
+    while (shape := np.ceil((end - begin) / spacing).astype(int) + 1).prod() > 8 * MOST_NODES:  # of a few long rows
+        spacing *= 1.5
+    a, b, c = shape.tolist()
     lattice = Lattice(begin, np.full(3, spacing), (a, b, c))
     z = begin[2] + spacing * np.arange(c)
     in_slab = (z >= low) & (z <= high)
