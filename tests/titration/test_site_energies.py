@@ -7,6 +7,7 @@ import pytest
 from numpy.polynomial import legendre
 
 from vmdpotential.engines import get_engine
+from vmdpotential.errors import MemoryPlanError
 from vmdpotential.plugins.titration.energies import ChargeChange, Solvent, site_energies
 
 RADIUS, ATOM = 10.0, 1.5
@@ -79,3 +80,11 @@ def test_a_residue_alone_has_no_shift():
     assert found.desolvation == pytest.approx([0.0], abs=1e-4)
     assert found.background == pytest.approx([0.0], abs=1e-12)
     assert found.errors == pytest.approx([0.0], abs=1e-4)
+
+
+def test_a_lattice_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "50M")
+    far = np.array([[0.0, 0.0, 0.0], [0.0, 6e4, 0.0]])
+    change = ChargeChange(0, np.array([0]), np.array([1.0]), np.array([0]))
+    with pytest.raises(MemoryPlanError):
+        site_energies(far, np.full(2, 2.0), np.zeros(2), [change], Solvent(), get_engine("cpu"))

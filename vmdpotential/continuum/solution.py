@@ -574,7 +574,11 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine, ch
     ------
     TaskError
         When a solution does not converge.
+    MemoryPlanError
+        When the lattice does not fit into memory.
     """
+    memory.require(NODE_BYTES * lattice.size, f"the solution at {lattice.size:,} nodes",
+                   "use a larger {spacing}, or correct positions that are far too large")
     alike = NodePotential(engine.name)
     molecule, most = TwoLattices(continuum, lattice, engine, alike, lasting=True, energies=energies), 1
     if not len(continuum.ions):
