@@ -4,7 +4,8 @@ Charges of all sizes, neutral or not, dipoles, atoms on top of each other and wi
 flat cells, on lattices of any spacing: maps and potentials at points by every method must be right within the error
 that they state. Relations that hold for any system (``metamorphic``) are checked for maps, points and ions. Balls of
 low permittivity in water, with several charges, have the potential and the energy of J. G. Kirkwood's series, which are
-linear in the charges, reciprocal, and do not depend on place and direction. What cannot be done is refused in one
+linear in the charges, reciprocal, and do not depend on place and direction. The binding of two molecules is that of
+their exchange, and a voltage across an empty slab is linear. What cannot be done is refused in one
 sentence; nothing is NaN, warns or crashes.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import eval_legendre
 
-from vmdpotential import potential_at, potential_map, solvation_energy
+from vmdpotential import energy, potential_at, potential_map, solvation_energy
 from vmdpotential.errors import VmdpotentialError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -212,13 +213,39 @@ def check_continuum(rng: Rng) -> Iterator[str]:
             yield f"reciprocity, {name}: {mutual:.4g} for {shared:.4g}"
 
 
+def check_answers(rng: Rng) -> Iterator[str]:
+    """Yield what is wrong with the binding of two random molecules, and with a voltage across an empty slab."""
+    counts = rng.integers(2, 9, 2)
+    places = [rng.uniform(-4, 4, (count, 3)) + shift for count, shift in zip(counts, (0.0, rng.uniform(3, 12, 3)),
+                                                                              strict=True)]
+    charges = rng.normal(size=counts.sum())
+    made = metamorphic.molecules(np.concatenate(places), charges, [*counts], None, len(charges))
+    made = replace(made, radii=rng.uniform(1.0, 2.0, len(made)))
+    first = np.arange(len(made)) < counts[0]
+    solvent = {"solvent": "gb"} if rng.random() < 0.5 else {"solvent": "pb", "spacing": 1.0}
+    one, other = (energy(made, between=pair, by="residue", engine="cpu", **solvent)
+                  for pair in ((first, ~first), (~first, first)))
+    totals = [result.to_dataframe()["total"].sum() for result in (one, other)]
+    size = np.abs(one.to_dataframe()[["coulomb", "screening", "desolvation"]].to_numpy()).sum()
+    if not abs(totals[0] - totals[1]) < 1e-4 * size + 1e-6:
+        yield f"binding by {solvent} of {counts} atoms: {totals[0]:.6g}, exchanged {totals[1]:.6g}"
+    volts, thickness, centre = rng.uniform(-0.3, 0.3), rng.uniform(10, 60), rng.uniform(-20, 20)
+    z = rng.uniform(-80, 80, 20)
+    nothing = replace(metamorphic.molecules(np.zeros((1, 3)), np.zeros(1), [1], None, 1), radii=np.zeros(1))
+    found = potential_at(nothing, np.outer(z, [0, 0, 1]), method="pb", unit="V",
+                         parameters={"salt": 0.0, "membrane": thickness, "membrane_centre": centre, "voltage": volts})
+    exact = volts * np.clip(0.5 - (z - centre) / thickness, 0, 1)
+    if not np.abs(found - exact).max() < 1e-4 * abs(volts) + 1e-9:
+        yield f"{volts:.3g} V across an empty slab of {thickness:.3g} A: {np.abs(found - exact).max():.2g} V wrong"
+
+
 def _metamorphic(kind: str) -> Callable[[Rng], Iterator[str]]:
     return lambda rng: iter(metamorphic.CHECKS[kind](rng)[0])
 
 
 CHECKS: dict[str, Callable[[Rng], Iterator[str]]] = {
     "sums": check_sums, "continuum": check_continuum, "more sums": check_sums,
-    **{kind: _metamorphic(kind) for kind in metamorphic.CHECKS}}
+    **{kind: _metamorphic(kind) for kind in metamorphic.CHECKS}, "answers": check_answers}
 
 
 def check(seed: int, index: int) -> tuple[str, list[str], str]:
