@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import memory
 from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 
@@ -102,6 +103,11 @@ def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high:
         Radius of a water.
     low, high : float, A
         Heights of the slab's faces.
+
+    Raises
+    ------
+    MemoryPlanError
+        For atoms so far apart that the search does not fit into memory.
     """
     from scipy import ndimage
 
@@ -115,6 +121,8 @@ def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high:
     while (shape := np.ceil((end - begin) / spacing).astype(int) + 1).prod() > 8 * MOST_NODES:  # of a few long rows
         spacing *= 1.5
     a, b, c = shape.tolist()
+    if (nodes := a * b * max(c, 16)) > 8 * MOST_NODES:  # rows are as long as vectors of the processor
+        memory.require(20 * nodes, "the search for pores", "correct positions that are far too large")
     lattice = Lattice(begin, np.full(3, spacing), (a, b, c))
     z = begin[2] + spacing * np.arange(c)
     in_slab = (z >= low) & (z <= high)
