@@ -242,10 +242,10 @@ class PatchesOverFrames(Result):
         data, known, names = self._totals(), self.uncertainty, self.names
         for n, (sign, bound) in enumerate(zip(_SIGNS, (f"at least {self.options.threshold:g}",
                                                        f"at most {-self.options.threshold:g}"), strict=True)):
-            error, count = data[f"{sign}_area_error"], f"{data[f'{sign}_patches']:.3g}"
+            error, found = data[f"{sign}_area_error"], f"{data[f'{sign}_patches']:.3g}"
             yield (f"{sign} patches, {bound} kT/e: {data[f'{sign}_area']:.1f}"
                    + ("" if error is None else f" +- {error:.1f}")
-                   + f" A^2 in {count} patch{'es' * (count != '1')}, the largest {data[f'{sign}_largest']:.1f} A^2")
+                   + f" A^2 in {found} patch{'es' * (found != '1')}, the largest {data[f'{sign}_largest']:.1f} A^2")
             largest = [row for row in np.argsort(-self.areas[n], kind="stable")[:_PRINTED].tolist()
                        if self.areas[n, row] > 0]
             if largest:
