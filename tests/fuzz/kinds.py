@@ -145,7 +145,7 @@ def _trajectory(path: Path) -> None:
 
 def _parameters(path: Path) -> None:
     _check(nonbonded(system(), [path]))
-    charmm.lennard_jones(path, ["SOD"])
+    charmm.ion_parameters(path, ions(), ["SOD"])
 
 
 def _force_field(path: Path) -> None:
