@@ -56,7 +56,8 @@ TABLE = [
     # memory and the environment
     (3, "--spacing", "map in/ion.pqr -o m.dx --spacing 0.01 --padding 1000"),
     (3, "--cutoff", "map in/box.pdb -o m.dx --method cutoff --cutoff 1000"),
-    (2, "--spacing", "map in/far.pqr -o m.dx"),
+    (3, "--spacing", "map in/far.pqr -o m.dx"),
+    (2, "in/endless.pqr", "map in/endless.pqr -o m.dx"),
     (3, "--box", "benchmark --box 500 --spacing 0.1"),
     (3, "--spacing", "VMDPOTENTIAL_MEMORY=20k map in/ion.pqr -o m.dx"),
     (3, "--dpi", "VMDPOTENTIAL_MEMORY=10M slice in/good.dx -o f.png --width double --dpi 2400"),

@@ -78,7 +78,8 @@ def fill(folder):
         "none": "",
     }.items():
         put(f"cell-{name}.pdb", water_pdb(cell))
-    put("far.pqr", ION + ION.replace("0.0 0.0 0.0", "1e300 0.0 0.0"))
+    put("far.pqr", ION + ION.replace("0.0 0.0 0.0", "1e7 0.0 0.0"))
+    put("endless.pqr", ION + ION.replace("0.0 0.0 0.0", "1e300 0.0 0.0"))
     put("ligand.pdb", pdb.replace("END\n", LIGAND + "END\n"))
     put("charged.psf", psf.replace("-0.834000", "-0.334000", 1))
     for name, source, size in (
