@@ -137,3 +137,10 @@ def test_points_of_a_surface_take_the_planned_memory():
     inside, peak = peak_of(lambda: smooth.inside(points))
     np.testing.assert_array_equal(inside, np.linalg.norm(points, axis=1) < radius)
     assert peak < 20 * len(points)
+
+
+def test_a_tiny_atom_leaves_everything_free():
+    pair = charges_at([PLACE, np.add(PLACE, [0.7, 0.4, 0.9])], [1.0, 0.0])
+    tiny, none = (solved(replace(pair, radii=[3.0, radius]), 1.0, gaussian=WIDTH)[1].values()
+                  for radius in (1e-170, 0.0))
+    np.testing.assert_allclose(tiny, none, rtol=1e-5, atol=1e-5)
