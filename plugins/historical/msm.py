@@ -41,7 +41,7 @@ SPACINGS = tuple(0.6 + 0.1 * n for n in range(20))
 SHORTEST = 4.5
 
 #: Seconds of the host to compute one node of a level's stencil: without, and with a sum over periodic images.
-STENCIL_NODE, IMAGES_NODE = 1e-6, 4e-6
+STENCIL_NODE, IMAGES_NODE = 1e-7, 2e-6
 
 #: Ratio of the tolerance and the predicted error.
 MARGIN = 1.5
