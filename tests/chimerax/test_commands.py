@@ -404,7 +404,7 @@ def test_a_map_is_refused_as_a_structure(ions, do, line):
     from chimerax.core.errors import UserError
 
     number = do("potential map #1:NA,CL spacing 2 boundary open medium explicit name phi").id_string
-    with pytest.raises(UserError, match=rf"structure \S+: #{number} \(Volume phi\) "
+    with pytest.raises(UserError, match=rf"structure \S+: #{number} \(Volume phi\) is not a structure; specify atoms of"
                                         rf" #1 \(AtomicStructure ions\); .*: map #{number}$"):
         do(f"potential {line.format(map=f'#{number}')}")
 

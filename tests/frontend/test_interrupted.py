@@ -14,7 +14,7 @@ from vmdpotential.frontend import cli
 
 
 @pytest.mark.parametrize(("command", "label"), [
-    ("map in/ion.pqr -o out.dx", "direct sum"),
+    ("map in/ion.pqr -o out.dx --method direct", "direct sum"),
     ("map in/ion.pqr -o out.dx", "writing the map"),
     ("slice in/good.dx -o out.png", "reading the map"),
     ("ionize in/box.pdb --ions SOD=3 -o out.pdb -o out.cif --table out.csv", "placing ions"),

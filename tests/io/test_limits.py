@@ -105,7 +105,7 @@ def test_charmm_parameters_of_many_digits(tmp_path):
         path.write_text("* title\n*\nread para card\nATOMS\nMASS -1 NA 22.99\nNONBONDED\n"
                         f"NA 0.0 {'9' * 70_000} 1.4\nEND\n")
         with pytest.raises(InputError) as caught:
-            charmm.lennard_jones(path, ["NA"])
+            charmm.ion_parameters(path, None, ["NA"])
         assert len(str(caught.value)) < 400
 
 

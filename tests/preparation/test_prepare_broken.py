@@ -7,7 +7,7 @@ import MDAnalysisTests
 import numpy as np
 import pytest
 
-from vmdpotential.errors import TaskError, VmdpotentialError
+from vmdpotential.errors import InputError, TaskError, VmdpotentialError
 from vmdpotential.io import read_structure
 from vmdpotential.plugins.preparation.prepare import prepare_structure
 
@@ -52,7 +52,7 @@ def test_coordinates_and_names_without_an_end_are_refused_in_one_line():
     structure = read_structure(DATA / "mmcif/1YJP.cif")
     positions = structure.positions.copy()
     positions[5] = 1e200
-    with pytest.raises(TaskError) as caught:
+    with pytest.raises(InputError) as caught:
         prepare_structure(replace(structure, positions=positions))
     assert structure.label(5) in str(caught.value)
     names = structure.residue_names.astype("<U300")

@@ -319,4 +319,4 @@ def test_maps_at_several_values_of_ph_are_a_series(cmd, do):
     assert cmd.get_type("titrate_ramp") == "object:ramp"
     means = [np.mean(cmd.get_volume_field(name)) for name in series]
     assert means[0] > means[1] > means[2]
-    assert "at pH 8" in output
+    assert "pH 8" in output

@@ -149,8 +149,6 @@ KERNEL(find_potential_on_edge, EdgePotential, e)
     const index_t wide_row = row + 2, wide_plane = (args.shape[1] + 2) * wide_row;
     const index_t along = (step > 0 ? 1 : -1) * (axis == 0 ? wide_plane : axis == 1 ? wide_row : 1);
     const float *line = args.phi + (node[0] + 1) * wide_plane + (node[1] + 1) * wide_row + node[2] + 1;
-    const Along<double> whole
-        = interpolate_along<double>(line[-along], line[0], line[along], line[2 * along], args.share[e]);
     double at[3];
     int begin[3], end[3];
     for (int d = 0; d < 3; d++) {
@@ -193,6 +191,8 @@ KERNEL(find_potential_on_edge, EdgePotential, e)
 #ifndef __CUDACC__
     add_near(sum, edge, near, found);
 #endif
+    const Along<double> whole
+        = interpolate_along<double>(line[-along], line[0], line[along], line[2 * along], args.share[e]);
     args.out[e] = whole.value + sum.value;
     args.out[args.edges + e] = whole.slope + sum.slope;
     args.out[2 * args.edges + e] = whole.bend + sum.bend;
