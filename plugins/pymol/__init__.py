@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from importlib import import_module, invalidate_caches
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 _PACKAGE = "vmdpotential.plugins.pymol"
@@ -57,6 +58,8 @@ USAGE
     from pymol import CmdException
 
     line = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", _REQUIREMENT]
+    with contextlib.suppress(PackageNotFoundError):  # PyMOL is compiled for this one, and others make it useless
+        line.append(f"numpy=={version('numpy')}")
     print(f" vmdpotential: installing {_REQUIREMENT} into {sys.executable}; this may take some minutes")
     with tempfile.TemporaryFile("w+", errors="replace") as written:  # a pipe would be full at some point, and block pip
         try:

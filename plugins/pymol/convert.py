@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from pymol import CmdException
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import BackendError, InputError
 from vmdpotential.frontend import adapters
 from vmdpotential.io.files.columns import factor
 from vmdpotential.io.trajectories.frames import LoadedFrames
@@ -219,7 +220,11 @@ def _read_objects(
     for part, state in _parts(states, "all"):
         cmd.iterate_state(state, part, f"add_row(({','.join(_PROPERTIES)}))", space={"add_row": rows.append})
         # coordinates as shown: those of iterate_state do not include the matrix of a moved object
-        positions.append(np.asarray(cmd.get_coords(part, state), np.float64))
+        try:
+            positions.append(np.asarray(cmd.get_coords(part, state), np.float64))
+        except (SystemError, ImportError):  # of PyMOL's compiled part, which also prints why
+            raise BackendError(f"this PyMOL was compiled for another version of NumPy than {np.__version__}, and "
+                               "cannot give coordinates", f"{sys.executable} -m pip install 'numpy<2'") from None
     columns = dict(zip(_PROPERTIES, map(np.array, zip(*rows, strict=True)), strict=True))
     columns["position"] = np.concatenate(positions)
     columns["copy"] = _copies(columns)

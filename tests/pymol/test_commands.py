@@ -320,3 +320,15 @@ def test_maps_at_several_values_of_ph_are_a_series(cmd, do):
     means = [np.mean(cmd.get_volume_field(name)) for name in series]
     assert means[0] > means[1] > means[2]
     assert "pH 8" in output
+
+
+def test_a_pymol_compiled_for_another_numpy_says_so(cmd, do, monkeypatch):
+    def get_coords(*arguments):
+        raise SystemError("<built-in function get_coords> returned a result with an exception set")
+
+    cmd.fragment("ala", "peptide")
+    monkeypatch.setattr(cmd, "get_coords", get_coords, raising=False)
+    output = do("potential_map peptide")
+    assert np.__version__ in output
+    assert "Traceback" not in output
+    assert cmd.get_names() == ["peptide"]
