@@ -52,7 +52,7 @@ POINTS_PER_TASK, BLOCK = 10_000, 128
 OPEN, POCKETS = 4, (0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 1.5)
 
 #: Number of charges up to which phi_c is summed here, without a choice of the method.
-FEW = 32
+FEW_CHARGES = 32
 
 #: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
 NEXT = 3
@@ -271,7 +271,7 @@ class Problem:
         self._phi = engine.zeros(wide.shape, np.float32)
         charged = np.flatnonzero(c.charges)
         place = {"out": self._phi, "part": needed.shape, "shape": wide.shape, "first": [s.start for s in part]}
-        if len(charged) <= FEW:
+        if len(charged) <= FEW_CHARGES:
             sources = np.column_stack([c.positions[charged], c.constant / c.inside * c.charges[charged]])
             self._by_nodes("sum_few_charges", needed.shape, **place, charges=sources, count=len(charged),
                            origin=needed.origin, spacing=needed.spacing, soft=SOFT_CORE**2)

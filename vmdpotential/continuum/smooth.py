@@ -37,8 +37,9 @@ KERNELS = KernelFile(Path(__file__).with_name("smooth.cu"))
 #: Distance from an atom, in widths, beyond which its density (1e-5 there) is neglected.
 REACH = 3.4
 
-#: Distance, in widths, from which exp(-d^2) is 0 beside 1, and beyond which squares are not needed.
-FAR = 30.0
+#: Distance from an atom, in widths, at which exp(-d^2) no longer changes 1; it stands for all larger ones, because
+#: their squares can overflow.
+NOTHING_LEFT = 30.0
 
 #: Number of edges whose nearby charges are searched for in one step.
 TOGETHER = 20_000
@@ -184,7 +185,7 @@ def _integrals(c: Continuum, first: Floats, spacing: Floats, axis: NDArray[np.in
 
 def _left(r: Floats, width: Floats) -> Floats:
     """Return the fraction that an atom of a width leaves free at a distance; 1 for a width of 0."""
-    widths_away = np.minimum(r, FAR * width) / np.where(width > 0, width, 1)
+    widths_away = np.minimum(r, NOTHING_LEFT * width) / np.where(width > 0, width, 1)
     return np.where(width > 0, -np.expm1(-(widths_away**2)), 1.0)
 
 
