@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+import pickle
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from vmdpotential import write_structure
 from vmdpotential.commands import structures
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io import mdanalysis, read_structure
+from vmdpotential.io.structures import pdb
 from vmdpotential.io.structures.amber_coordinates import netcdf_frames, read_netcdf_frame
 from vmdpotential.io.trajectories import dcd
 from vmdpotential.io.trajectories.frames import Trajectory, open_frames
@@ -56,6 +58,17 @@ def test_gro_files_of_several_frames(tmp_path):
         path.write_text(wrong)
         with pytest.raises(InputError, match=message):
             list(Trajectory(path, 3))
+
+
+def test_parts_of_a_file_of_models_share_what_was_read(tmp_path, monkeypatch):
+    path, read = tmp_path / "models.pdb", []
+    path.write_text("".join(f"ATOM      1  O   HOH     1    {n:8.3f}   0.000   0.000\nENDMDL\n" for n in range(4)))
+    monkeypatch.setattr(pdb, "read_models", lambda path, original=pdb.read_models: read.append(path) or original(path))
+    whole = Trajectory(path, 1)
+    parts = [whole.part(whole.numbers()[n : n + 2]) for n in (0, 2)]
+    assert [frame.positions[0, 0] for part in (*parts, pickle.loads(pickle.dumps(parts[1]))) for frame in part] \
+        == [0, 1, 2, 3, 2, 3]
+    assert len(read) == 1
 
 
 def test_models_of_an_mmcif_file_are_frames(tmp_path, caplog):

@@ -199,8 +199,8 @@ class Trajectory:
     def part(self, numbers: range) -> Trajectory:
         """Return the frames of these numbers."""
         part = replace(self, frames=_slice_of(numbers))
-        if "_starts" in self.__dict__:  # located once for all parts
-            part.__dict__["_starts"] = self._starts
+        # located or read once for all parts
+        part.__dict__.update((name, value) for name, value in vars(self).items() if name in ("_starts", "_models"))
         return part
 
     def seconds(self) -> float:
