@@ -70,6 +70,10 @@ def _page(degree: int) -> Interaction:
     )
 
 
+#: The interaction that is compiled with the package.
+INTERACTION = _page(DEGREE)
+
+
 def _smooth(r: NDArray[np.float64], beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return erf(beta r) / r and -1/r times its derivative, by the series where the two terms of that nearly cancel."""
     from scipy import special
@@ -92,8 +96,3 @@ def ewald_polynomial(cutoff: float, beta: float, degree: int = DEGREE) -> Bound:
         fit = np.polynomial.Chebyshev.fit(t, requested, degree, domain=[-1, 1]).convert(kind=np.polynomial.Polynomial)
         values |= {f"{letter}{n}": float(c) for n, c in enumerate(fit.coef)}
     return _page(degree).bind(**values)
-
-
-def compiled_examples() -> tuple[Bound, ...]:
-    """Return what ``scripts/make_radial_functions`` compiles."""
-    return (ewald_polynomial(10.0, 0.312),)

@@ -1,8 +1,8 @@
 """Traced functions on the CPU: those of this package are compiled with it, others are interpreted in blocks of pairs.
 
-``kernels/radial.h``, written by ``scripts/make_radial_functions``, has a C++ struct for each function of this package
-and its plugins. A kernel finds a struct by the number of the function's program (:func:`number_of`), so that any equal
-function uses it, whatever its name. A program without a struct runs in
+``kernels/radial.h``, which ``scripts/make_radial_functions`` writes when the package is built, has a C++ struct for
+each function of this package and its plugins. A kernel finds a struct by the number of the function's program
+(:func:`number_of`), so that any equal function uses it, whatever its name. A program without a struct runs in
 ``kernels/interpreter.h`` by its :func:`interpreter_instructions`.
 """
 

@@ -173,11 +173,12 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
 
 
 def build_package(target: str = "") -> list[Path]:
-    """Build the libraries of this package, in its folder; `target` as in :func:`build_libraries`.
+    """Write ``radial.h`` and build the libraries of this package; `target` as in :func:`build_libraries`.
 
     Where the variable VMDPOTENTIAL_OWN_PROCESSOR is set, libraries that this machine does not load are not built.
     """
     package = HEADER_FOLDER.parent
+    _run([sys.executable, "-S", str(package.parent / "scripts" / "make_radial_functions")])
     plugins = package.parent / "plugins"  # in a checkout, plugins are next to the package
     sources = find_sources(package) + (find_sources(plugins) if (plugins / "pymol").is_dir() else [])
     folder = HEADER_FOLDER / FOLDER
