@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from vmdpotential.errors import BackendError, UsageError, similar_hint
+from vmdpotential.errors import BackendError, UsageError, VmdpotentialError, similar_hint
 from vmdpotential.parameters import Command
 
 #: Entry-point group that other packages use.
@@ -24,9 +24,12 @@ GROUP = "vmdpotential.plugins"
 #: ``function`` is one that is no command; both are names of the package. A ``check`` of `verify` is called with an
 #: engine and a seed and returns what it compared, the relative errors and their limits. A ``preparation`` returns a
 #: structure with missing atoms and charges, and a ``pka`` the pKa values for it (the plugin preparation has both).
-#: ``ion_parameters`` has functions by the suffixes of files, which return the parameters of ions (plugin forcefields).
+#: A ``structure_reader`` returns the structure of a file; its name is a kind of file
+#: (:func:`vmdpotential.io.files.recognise.kind_of`), or the suffix of another one. A ``structure_writer`` is a
+#: :class:`vmdpotential.io.structures.StructureWriter`, by the suffix. A ``parameter_reader`` returns the charges or
+#: Lennard-Jones parameters in files (plugin forcefields).
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
-         "ion_parameters", "function")
+         "structure_reader", "structure_writer", "parameter_reader", "function")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("surface", "compare", "average")
@@ -49,6 +52,25 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
                      "reaction_field", "ewald", "gaussian")
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
+    "structure_reader": {
+        **{name: f"vmdpotential.io.structures.{name}:read_{name}" for name in ("pdb", "mmcif", "gro", "pqr", "molden")},
+        "cube": "vmdpotential.io.maps.cube:read_atoms",
+        **{name: f"vmdpotential.io.topologies.{name}:read_{name}" for name in ("psf", "prmtop")},
+    },
+    "structure_writer": {
+        **dict.fromkeys((".pdb", ".ent"), "vmdpotential.io.structures.pdbwrite:WRITER"),
+        **dict.fromkeys((".cif", ".mmcif"), "vmdpotential.io.structures.mmcif:WRITER"),
+        ".pqr": "vmdpotential.io.structures.pqr:WRITER", ".gro": "vmdpotential.io.structures.growrite:WRITER",
+        **dict.fromkeys((".rst7", ".inpcrd"), "vmdpotential.io.structures.rst7write:WRITER"),
+    },
+}
+#: Plugins of this package, and what they register for the core, by which a missing one is named.
+_PROVIDED = {
+    "forcefields": {
+        "structure_reader": ("gromacs-topology", "mdanalysis", "mdanalysis-topology"),
+        "structure_writer": (".psf", ".top", ".prmtop", ".parm7", ".parm"),
+        "parameter_reader": ("charges", "residue-charges", "prmtop"),
+    },
 }
 _unlisted: set[tuple[str, str]] = set()
 _broken: dict[str, str] = {}
@@ -130,6 +152,11 @@ def available(kind: str) -> list[str]:
     return list(_entries[kind])
 
 
+def is_known(kind: str, name: str) -> bool:
+    """Return whether :func:`get` has an object, or names the plugin of this package that should have it."""
+    return name in available(kind) or any(name in provided.get(kind, ()) for provided in _PROVIDED.values())
+
+
 def listed(kind: str) -> list[str]:
     """Return the names of a kind that help and dialogs list."""
     return [name for name in available(kind) if (kind, name) not in _unlisted]
@@ -149,10 +176,15 @@ def get(kind: str, name: str) -> Any:
     UsageError
         When there is no such name; the message lists the known ones.
     BackendError
-        When an object of another package cannot be imported; :func:`broken` lists it from then on.
+        When an object of a plugin cannot be imported; :func:`broken` lists it from then on.
     """
     _load_plugins()
     if name not in _entries[kind]:
+        for plugin, provided in _PROVIDED.items():
+            if name in provided.get(kind, ()):
+                reason = next((text for entry, text in _broken.items() if entry.split()[0] == plugin), "not installed")
+                raise BackendError(f"the plugin {plugin}, which has the {kind.replace('_', ' ')} '{name}', cannot be "
+                                   f"loaded ({reason})", "install vmdpotential again")
         raise UsageError(kind, f"is unknown{similar_hint(name, available(kind)) or _described(kind, name)}",
                          f"choose one of {', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]
@@ -162,11 +194,13 @@ def get(kind: str, name: str) -> Any:
             result = getattr(import_module(module), attribute)
             _check(kind, name, result)
         except (Exception, SystemExit) as error:  # foreign code may raise anything
-            if module.startswith("vmdpotential."):
+            own = module.startswith(f"{GROUP}.")
+            if (module.startswith("vmdpotential.") and not own) or (own and isinstance(error, VmdpotentialError)):
                 raise
             reason = _broken[f"{name} ({target})"] = f"{type(error).__name__}: {error}"
-            raise BackendError(
-                f"the {kind} '{name}' cannot be loaded ({reason})", "repair or remove its package") from error
+            owner = f" of the plugin {module.split('.')[2]}" if own else ""
+            raise BackendError(f"the {kind.replace('_', ' ')} '{name}'{owner} cannot be loaded ({reason})",
+                               "repair or remove its package") from error
         target = _entries[kind][name] = result
     return target
 

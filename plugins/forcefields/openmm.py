@@ -17,12 +17,12 @@ from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import BackendError, InputError, listed_words, shorten_text
 from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import reading_file
-from vmdpotential.io.topologies.openmm_system import is_system
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones, lorentz_berthelot, positions_of, unique_pairs
 from vmdpotential.molecule.structure import Structure
 
 from . import openmm_files
+from .openmm_system import is_system
 
 #: kJ/mol in kcal/mol; kJ/mol nm^6 and nm^12 in kcal/mol A^6 and A^12.
 _ENERGY = 1 / units.CALORIE

@@ -1,6 +1,5 @@
 """Van der Waals parameters, exclusions and 1-4 pairs of prmtops and TPRs: energies against OpenMM and GROMACS' own."""
 
-import sys
 import warnings
 from dataclasses import replace
 
@@ -13,10 +12,11 @@ from openmm import app
 from openmm_pairs import COULOMB, check_energy, check_plain, energy, places
 from structure_files import AMBER, MDA, TOOLS
 
-from vmdpotential.errors import InputError, listed_words
+from vmdpotential import registry
+from vmdpotential.errors import BackendError, InputError, listed_words
 from vmdpotential.io import read_structure, read_topology
-from vmdpotential.io.topologies import tpr_nonbonded
 from vmdpotential.molecule.nonbonded import LazyNonbonded
+from vmdpotential.plugins.forcefields import tpr_nonbonded
 from vmdpotential.plugins.forcefields.forcefield import nonbonded
 
 TPRS = MDA / "tprs"
@@ -217,10 +217,11 @@ def test_a_part_has_the_energy_of_its_atoms():
 
 
 def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
-    monkeypatch.setitem(sys.modules, "vmdpotential.io.topologies.prmtop_nonbonded", None)  # cannot be imported
+    registry.available("parameter_reader")  # loads the plugins
+    monkeypatch.setitem(registry._entries["parameter_reader"], "prmtop", "vmdpotential.plugins.forcefields.none:read")
     structure = read_topology(AMBER / "ache.prmtop")
     assert isinstance(structure.take(np.arange(9)).topology.nonbonded, LazyNonbonded)
-    with pytest.raises(InputError, match="ModuleNotFoundError"):
+    with pytest.raises(BackendError, match=r"of the plugin forcefields .*ModuleNotFoundError"):
         nonbonded(structure)
 
 

@@ -24,6 +24,8 @@ from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import psf
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
+from vmdpotential.plugins.forcefields import mdanalysis_topologies
+from vmdpotential.plugins.forcefields.psfwrite import write_psf
 
 
 @pytest.mark.slow
@@ -45,7 +47,7 @@ TPRS = ["adk_oplsaa.tpr", "aux_edr.tpr", "tprs/2lyz_gmx_4.0.2.tpr"]
 
 @pytest.mark.parametrize("name", slow(TPRS, TPRS[:2]))
 def test_tpr(tmp_path: Path, name: str) -> None:
-    structure = mdanalysis.read_structure(MDA / name)
+    structure = io.read_structure(MDA / name)
     other = universe(MDA / name)
     assert structure.topology.source == "tpr"
     assert_array_equal(structure.atom_names, other.atoms.names)
@@ -58,7 +60,7 @@ def test_tpr(tmp_path: Path, name: str) -> None:
     assert_array_equal(structure.topology.bonds, other.bonds.indices)
 
     path = tmp_path / "from_tpr.psf"
-    psf.write_psf(structure, path)
+    write_psf(structure, path)
     again = psf.read_psf(path)
     assert_array_equal(again.charges, structure.charges)
     assert_array_equal(ordered(again.topology.bonds), ordered(structure.topology.bonds))
@@ -74,7 +76,7 @@ def test_cross_terms_of_a_tpr_reach_the_psf(tmp_path: Path) -> None:
     """MDAnalysis reads CMAP terms and drops them."""
     structure = io.read_topology(MDA / "tprs" / "virtual_sites" / "extra-interactions-2024.tpr")
     assert structure.topology.cross_terms.tolist() == [[0, 1, 2, 3, 1, 2, 3, 4]]
-    psf.write_psf(structure, tmp_path / "out.psf")
+    write_psf(structure, tmp_path / "out.psf")
     again = psf.read_psf(tmp_path / "out.psf")
     assert again.topology.cross_terms.tolist() == structure.topology.cross_terms.tolist()
     assert "CMAP" in again.topology.flags
@@ -86,7 +88,7 @@ def test_whose_charges_a_psf_has(tmp_path: Path) -> None:
     structure = psf.read_psf(MDA / "watdyn.psf")
     assert str(charges_and_report(structure)[1]).startswith("charges from the psf topology; ")
     topology = replace(structure.topology, title=(" REMARKS charges from the atoms in VMD",))
-    psf.write_psf(replace(structure, topology=topology), tmp_path / "vmd.psf")
+    write_psf(replace(structure, topology=topology), tmp_path / "vmd.psf")
     report = charges_and_report(psf.read_psf(tmp_path / "vmd.psf"))[1]
     assert str(report).startswith("charges from the atoms in VMD; ")
     assert report.data["charges"] == "atoms in VMD"
@@ -95,9 +97,9 @@ def test_whose_charges_a_psf_has(tmp_path: Path) -> None:
 def test_cross_terms_of_several_molecules() -> None:
     atoms = SimpleNamespace(molnums=np.repeat([0, 1, 2], [6, 3, 6]), moltypes=np.repeat(["A", "B", "A"], [6, 3, 6]))
     kept = {"A": np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])}
-    assert mdanalysis._cross_terms(atoms, kept)[:, [0, 4, 7]].tolist() == [[0, 1, 4], [1, 2, 5], [9, 10, 13],
+    assert mdanalysis_topologies._cross_terms(atoms, kept)[:, [0, 4, 7]].tolist() == [[0, 1, 4], [1, 2, 5], [9, 10, 13],
                                                                             [10, 11, 14]]
-    assert mdanalysis._cross_terms(atoms, {}).shape == (0, 8)
+    assert mdanalysis_topologies._cross_terms(atoms, {}).shape == (0, 8)
 
 
 @pytest.mark.slow
@@ -105,7 +107,7 @@ def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.L
     structure = io.read_topology(MDA / "tprs" / "2lyz_gmx_2024.tpr")
     waters = int((structure.residue_names[structure.residue_starts[:-1]] == "SOL").sum())
     assert waters > 90
-    psf.write_psf(structure, tmp_path / "out.psf")
+    write_psf(structure, tmp_path / "out.psf")
     assert f"has no angles for {waters} rigid waters" in caplog.text
     again = psf.read_psf(tmp_path / "out.psf")
     angles = again.topology.angles[len(structure.topology.angles):]
@@ -114,13 +116,13 @@ def test_rigid_waters_of_a_tpr_get_their_angles(tmp_path: Path, caplog: pytest.L
     assert set(map(tuple, names.tolist())) == {("HW1", "OW", "HW2")}
     assert any(f"angles of {waters} rigid waters are made from their bonds" in line for line in again.topology.title)
     caplog.clear()
-    psf.write_psf(again, tmp_path / "again.psf")  # a PSF states what it means
+    write_psf(again, tmp_path / "again.psf")  # a PSF states what it means
     assert not caplog.records
     assert len(psf.read_psf(tmp_path / "again.psf").topology.angles) == len(again.topology.angles)
 
 
 def test_mol2() -> None:
-    structure = mdanalysis.read_structure(MDA / "mol2" / "Molecule.mol2")
+    structure = io.read_structure(MDA / "mol2" / "Molecule.mol2")
     assert len(structure) == 49
     assert len(structure.topology.bonds) == 51
     assert structure.cell is None
@@ -129,11 +131,11 @@ def test_mol2() -> None:
 
 def test_itp_has_charges_but_no_coordinates() -> None:
     path = MDA / "gromacs_ala10.itp"
-    structure = mdanalysis.read_topology(path)
+    structure = io.read_topology(path)
     assert_allclose(structure.charges, universe(path).atoms.charges)
     assert not structure.positions.any()
     with pytest.raises(InputError, match="coordinates"):
-        mdanalysis.read_structure(path)
+        io.read_structure(path)
 
 
 TRAJECTORIES = [

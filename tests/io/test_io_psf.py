@@ -12,6 +12,7 @@ from structure_files import MDA, PSF, charmm_of, ordered, universe
 
 from vmdpotential.io.topologies import psf
 from vmdpotential.molecule.structure import Topology
+from vmdpotential.plugins.forcefields.psfwrite import write_psf
 
 
 @pytest.mark.parametrize("name", slow(PSF, ["analysis/1k5i_c36.psf.gz"]))
@@ -82,7 +83,7 @@ def test_psf_separated_by_blanks(tmp_path: Path) -> None:
     assert structure.charges.tolist() == [-0.25, 0.25]
     assert structure.topology.types.tolist() == ["LONGTYPE_1", "T"]
     out = tmp_path / "out.psf"
-    psf.write_psf(structure, out)
+    write_psf(structure, out)
     again = psf.read_psf(out)
     assert again.topology.flags == ("NAMD",)
     assert again.segment_ids.tolist() == ["LONGSEGMENT", "S"]

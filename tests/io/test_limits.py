@@ -18,10 +18,9 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError, shorten_text
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files.cellfile import parse_cell, read_cell
-from vmdpotential.io.topologies import gromacs_folder, ion_parameters
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.plugins.forcefields import charmm
+from vmdpotential.plugins.forcefields import charmm, gromacs_folder, ion_parameters
 from vmdpotential.plugins.forcefields.forcefield import nonbonded
 from vmdpotential.plugins.pairs.distances import count_distances
 from vmdpotential.plugins.pairs.rdf import PairHistogram

@@ -9,8 +9,12 @@ import shutil
 import pytest
 from structure_files import MDA
 
-from vmdpotential import io
+from vmdpotential import io, registry
+from vmdpotential.errors import UsageError
 from vmdpotential.io.files import recognise
+from vmdpotential.io.structures import StructureWriter
+from vmdpotential.io.structures.pdb import read_pdb
+from vmdpotential.io.structures.pdbwrite import write_pdb
 
 RECOGNISED = [
     ("adk_closed.pdb", "pdb"), ("1hvr.pdb", "pdb"), ("5digitResid.pdb", "pdb"), ("adk_open.pqr", "pqr"),
@@ -37,3 +41,14 @@ def test_warnings_are_logged_not_printed(capsys, caplog):
     io.read_structure(MDA / "4E43.pdb")
     assert capsys.readouterr().out == ""
     assert caplog.records[0].name.startswith("vmdpotential.io")
+
+
+def test_a_plugin_reads_and_writes_a_format_of_its_own(tmp_path, monkeypatch):
+    for kind, entry in (("structure_reader", read_pdb), ("structure_writer", StructureWriter(write_pdb))):
+        registry.available(kind)  # loads the plugins
+        monkeypatch.setitem(registry._entries[kind], ".own", entry)
+    structure = io.read_structure(MDA / "1hvr.pdb")
+    io.write_structure(structure, tmp_path / "a.own")
+    assert io.read_structure(tmp_path / "a.own").atom_names.tolist() == structure.atom_names.tolist()
+    with pytest.raises(UsageError, match="cannot be written"):
+        io.write_structure(structure, tmp_path / "a.other")

@@ -15,8 +15,8 @@ from vmdpotential import io
 from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
 from vmdpotential.io.topologies.prmtop import Sections
-from vmdpotential.io.topologies.prmtop_ions import definition_of
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.forcefields.prmtop_ions import definition_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn
 

@@ -18,10 +18,9 @@ from openmm import app, unit
 from scipy.io import netcdf_file
 
 from vmdpotential import io
-from vmdpotential.commands.ionize import command
+from vmdpotential.commands.ionize import command, with_ion_parameters
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT, read_coordinates
-from vmdpotential.io.topologies.ion_parameters import with_ion_parameters
 from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_water

@@ -145,6 +145,29 @@ def test_our_own_command_comes_through_the_entry_point():
     assert done.stdout.split() == ["None", "vmdpotential.plugins.web.command:command"]
 
 
+def test_without_plugins_the_core_reads_and_writes_and_names_what_is_missing(tmp_path):
+    (tmp_path / "a.mol2").write_text("@<TRIPOS>")
+    code = """
+import sys
+from vmdpotential import errors, io, registry
+registry._loaded = True  # as if there were no plugins
+structure = io.read_structure(sys.argv[1], topology=sys.argv[2])
+for name in ("out.pdb", "out.cif", "out.pqr", "out.gro"):
+    io.write_structure(structure, f"{sys.argv[3]}/{name}")
+for action in (lambda: io.read_topology(f"{sys.argv[3]}/a.mol2"),
+               lambda: io.write_structure(structure, f"{sys.argv[3]}/out.psf")):
+    try:
+        action()
+    except errors.BackendError as error:
+        print(str(error).partition("plugin ")[2].partition(",")[0])
+"""
+    data = CORE.parent / "data"
+    done = subprocess.run([sys.executable, "-c", code, data / "dhfr.pdb.gz", data / "dhfr.psf.gz", tmp_path],
+                          capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["forcefields", "forcefields"], "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mol2", "out.cif", "out.gro", "out.pdb", "out.pqr"]
+
+
 def test_a_commands_structure_is_its_first_parameter():
     """Viewers take parameters in their order."""
     for name in registry.available("command"):

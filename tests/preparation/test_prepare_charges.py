@@ -11,9 +11,9 @@ from entries import ENTRIES, heavy
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure
-from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.forcefields.residue_charges import read_residue_charges
 from vmdpotential.plugins.preparation.components import find_component
 from vmdpotential.plugins.preparation.prepare import prepare_structure
 

@@ -9,12 +9,12 @@ import pytest
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.io import read_structure
-from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_salt
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.fields.contributions import contribution_masks
+from vmdpotential.plugins.forcefields.residue_charges import read_residue_charges
 from vmdpotential.plugins.preparation.prepare import prepare_structure
 
 DATA = Path(__file__).parents[1] / "data"

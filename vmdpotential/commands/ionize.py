@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from vmdpotential import registry
 from vmdpotential.commands.options import Force, Format, Source
 from vmdpotential.errors import Message, UsageError
 from vmdpotential.io.files import output as files
@@ -102,7 +103,6 @@ def ionize(
         When there are not enough sites for the ions.
     """
     from vmdpotential.io import can_be_written, check_formats, read_structure
-    from vmdpotential.io.topologies.ion_parameters import with_ion_parameters
 
     output, table, format, force = outputs.output, outputs.table, outputs.format, outputs.force
     from_file = not isinstance(source.structure, Structure)
@@ -131,9 +131,10 @@ def ionize(
     water_sites(solvated)  # raises an error before one of the charges that a dry structure lacks as well
     system, charge_report = source.with_charges(solvated)
     check_formats(system, names[0])
-    system = with_ion_parameters(system, parameters, names[0])
+    system = with_ion_parameters(system, parameters)
     templates = {name: read_structure(path) for name, path in (ion_template or {}).items()}
-    check_templates(templates, names[0], system)
+    for path in names[0]:
+        registry.get("structure_writer", format_suffix(path)).check_ions(system, templates)
     placements = place_replicas(system, replicas, replace(options, templates=templates))
     if system.cell is None:
         log.warning(Message("%s: has no periodic cell, so periodic images are ignored and ions may come too close to "
@@ -206,6 +207,14 @@ class _Outputs(NamedTuple):
         return self.structures + self.tables
 
 
+def with_ion_parameters(structure: Structure, files: Sequence[Path]) -> Structure:
+    """Return a structure whose ions get their Lennard-Jones parameters from `files` when it is written."""
+    topology = structure.topology
+    if topology is None or not files:
+        return structure
+    return replace(structure, topology=replace(topology, extra={**topology.extra, "ion_parameters": tuple(files)}))
+
+
 def _numbered(path: Path, number: int) -> Path:
     """Return ``out_1.pdb`` of ``out.pdb``, and ``out_1.pdb.gz`` of ``out.pdb.gz``.
 
@@ -219,22 +228,6 @@ def _numbered(path: Path, number: int) -> Path:
                          value=str(path))
     suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     return path.with_name(f"{path.name.removesuffix(suffix)}_{number}{suffix}")
-
-
-def check_templates(templates: Mapping[str, Structure], outputs: Sequence[Path], system: Structure) -> None:
-    """Raise UsageError for topologies that would lack terms of polyatomic ions."""
-    from vmdpotential.io.topologies import gromacs_top, prmtop_ions
-
-    suffixes = {suffix.lower() for path in outputs for suffix in path.suffixes[-2:]}
-    for name, ion in templates.items():
-        unbound = len(ion) > 1 and (ion.topology is None or not len(ion.topology.bonds))
-        if unbound and ".psf" in suffixes:
-            raise UsageError("ion_template", "a PSF needs bonds, and the file of the ion has none",
-                             "give a MOL2 that has them, or write .pdb", value=name)
-        if suffixes.intersection(PRMTOP_SUFFIXES):
-            prmtop_ions.check_ion(system, name, ion)
-        if ".top" in suffixes:
-            gromacs_top.check_ion(system, name, ion)
 
 
 def _write(placement: Placement, outputs: _Outputs, force: bool, names: Sequence[Path]) -> None:

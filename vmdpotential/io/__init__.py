@@ -13,10 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vmdpotential.errors import ChargeError, InputError, UsageError
+from vmdpotential import registry
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files import output, recognise
 from vmdpotential.io.files import text as files
-from vmdpotential.io.structures.merge import merge_topology
+from vmdpotential.io.structures.merge import merge_topology, place_atoms
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.structure import Structure
@@ -27,36 +28,14 @@ __all__ = [
     "write_structures",
 ]
 
-_READERS = {
-    "pdb": "structures.pdb:read_pdb", "mmcif": "structures.mmcif:read_mmcif", "gro": "structures.gro:read_gro",
-    "pqr": "structures.pqr:read_pqr", "molden": "structures.molden:read_molden", "cube": "maps.cube:read_atoms",
-}
-_TOPOLOGIES = {
-    "psf": "topologies.psf:read_psf", "prmtop": "topologies.prmtop:read_prmtop",
-    "gromacs-topology": "topologies.gromacs_top:read_top",
-}
-_WRITERS = {
-    **dict.fromkeys((".pdb", ".ent"), "structures.pdbwrite:write_pdb"),
-    **dict.fromkeys((".cif", ".mmcif"), "structures.mmcif:write_mmcif"),
-    ".pqr": "structures.pqr:write_pqr", ".psf": "topologies.psf:write_psf",
-    ".gro": "structures.growrite:write_gro", ".top": "topologies.gromacs_top:write_top",
-    **dict.fromkeys(recognise.PRMTOP_SUFFIXES, "topologies.prmtopwrite:write_prmtop"),
-    **dict.fromkeys((".rst7", ".inpcrd"), "structures.rst7write:write_coordinates"),
-}  # fmt: skip
-_WRITABLE = ".pdb, .cif, .psf, .pqr, .gro, .top, .prmtop or .rst7, each also with .gz"
+#: Kinds of files that have no coordinates.
+_TOPOLOGIES = ("psf", "prmtop", "gromacs-topology")
 
 
 def __getattr__(name: str) -> Any:
     if name in ("open_map", "read_map", "write_map"):
         return getattr(import_module("vmdpotential.io.maps"), name)
     raise AttributeError(f"module 'vmdpotential.io' has no attribute '{name}'")
-
-
-def _find(target: str) -> Callable[..., Any]:
-    """Import a function by its name in this package, ``module:function``."""
-    module, _, function = target.partition(":")
-    result: Callable[..., Any] = getattr(import_module(f"vmdpotential.io.{module}"), function)
-    return result
 
 
 def read_structure(path: str | Path, topology: str | Path | None = None) -> Structure:
@@ -102,15 +81,19 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
         named_atoms = elements.fill_elements(_read_topology(topology))
     with files.reading_file(path):
         if kind == "amber-coordinates":
-            positions, cell = _find("structures.amber_coordinates:read_coordinates")(path)
-            velocities = _find("structures.amber_coordinates:read_velocities")(path, len(positions))
+            from vmdpotential.io.structures import amber_coordinates
+
+            positions, cell = amber_coordinates.read_coordinates(path)
+            velocities = amber_coordinates.read_velocities(path, len(positions))
             named_atoms = replace(named_atoms, velocities=velocities)
         elif kind == "frames":
-            positions, cell = _find("mdanalysis:read_frame")(path, len(named_atoms))
+            from vmdpotential.io.mdanalysis import read_frame
+
+            positions, cell = read_frame(path, len(named_atoms))
         else:
             structure = _read_whole(path, kind)
     if kind in ("amber-coordinates", "frames"):
-        return _find("structures.merge:place")(positions, cell, str(path), named_atoms)  # type: ignore[no-any-return]
+        return place_atoms(positions, cell, str(path), named_atoms)
     return merge_topology(structure, named_atoms)
 
 
@@ -127,8 +110,7 @@ def read_first_frame(path: Path, trajectory: Path, length_unit: str | None = Non
     with files.reading_file(path):
         named_atoms = elements.fill_elements(_read_topology(path))
     frame = next(iter(Trajectory(trajectory, len(named_atoms), slice(1), length_unit=length_unit)))
-    place = _find("structures.merge:place")
-    return place(frame.positions, frame.cell, str(trajectory), named_atoms)  # type: ignore[no-any-return]
+    return place_atoms(frame.positions, frame.cell, str(trajectory), named_atoms)
 
 
 def _kind_of_structure(path: Path, has_topology: bool) -> str:
@@ -147,7 +129,7 @@ def _kind_of_structure(path: Path, has_topology: bool) -> str:
 
 
 def _read_whole(path: Path, kind: str) -> Structure:
-    structure: Structure = _find(_READERS.get(kind, "mdanalysis:read_structure"))(path)
+    structure: Structure = registry.get("structure_reader", kind)(path)
     return structure
 
 
@@ -180,8 +162,7 @@ def _read_topology(path: Path) -> Structure:
     kind = recognise.kind_of(path)
     if kind in ("amber-coordinates", "frames"):
         raise InputError(f"{path}: has coordinates only and is not a topology", "give a PSF, prmtop, TPR or PQR file")
-    structure: Structure = _find({**_TOPOLOGIES, **_READERS}.get(kind, "mdanalysis:read_topology"))(path)
-    return structure
+    return _read_whole(path, "mdanalysis-topology" if kind == "mdanalysis" else kind)
 
 
 def write_structure(structure: StructureLike, path: str | Path, force: bool = False) -> None:
@@ -234,7 +215,7 @@ def write_structures(
             write(path)
         for path, target in zip(temporary, names, strict=False):
             try:
-                _find(_WRITERS[files.format_suffix(target)])(structure, path)
+                registry.get("structure_writer", files.format_suffix(target)).write(structure, path)
             except (InputError, UsageError) as error:  # the message should name the requested, not the temporary file
                 error.text = error.text.replace(str(path), str(target))
                 raise
@@ -242,7 +223,7 @@ def write_structures(
 
 def can_be_written(path: Path) -> bool:
     """Return whether structures can be written in the format of a file's suffix."""
-    return files.format_suffix(path) in _WRITERS
+    return files.format_suffix(path) in registry.available("structure_writer")
 
 
 def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
@@ -257,26 +238,8 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
         When one of the files is a PQR or PSF, and the structure has no charges.
     """
     for path in map(Path, paths):
-        suffix = files.format_suffix(path)
-        source = structure.topology.source if structure.topology is not None else ""
-        if (suffix in recognise.PRMTOP_SUFFIXES or path.name.lower() == "prmtop") and source != "prmtop":
-            raise UsageError(
-                "", f"{path}: a prmtop cannot be written without the input's, which has the bonded terms and the "
-                "Lennard-Jones parameters", "give it as {topology}, or write .psf or .pdb")
-        if suffix not in _WRITERS or path.suffix.lower() == ".bz2":
-            raise UsageError("", f"{path}: structures cannot be written in this format", f"name it {_WRITABLE}")
-        if suffix in (".pqr", ".psf") and structure.charges is None:
-            raise ChargeError(
-                f"{path}: needs charges, and the structure has none",
-                "give a file that has them as {topology}, or write .pdb, .cif or .gro")
-        if suffix == ".psf":
-            topology = structure.topology
-            if topology is None or (topology.source != "psf" and not len(topology.bonds)):
-                raise UsageError(
-                    "", f"{path}: a PSF needs bonds, and the input has none",
-                    "give a file that has them as {topology}, or write .pdb")
-        if suffix == ".top" and source != "top":
-            raise UsageError("", f"{path}: a .top is written from the input's .top, which has the force field",
-                             "give it as {topology}, or write .gro or .pdb")
-        if suffix in (".pdb", ".ent", ".gro", ".rst7", ".inpcrd"):
-            _find(f"{_WRITERS[suffix].partition(':')[0]}:check")(structure, path)
+        suffix = ".prmtop" if path.name.lower() == "prmtop" else files.format_suffix(path)
+        if not registry.is_known("structure_writer", suffix) or path.suffix.lower() == ".bz2":
+            raise UsageError("", f"{path}: structures cannot be written in this format",
+                             f"name it {', '.join(registry.available('structure_writer'))}, each also with .gz")
+        registry.get("structure_writer", suffix).check(structure, path)

@@ -1,4 +1,4 @@
-"""Reading by MDAnalysis (extra ``traj``): topologies (TPR, ITP, MOL2) and trajectory frames (TRR, DCD, ...).
+"""Reading of trajectory frames (TRR, DCD, ...) by MDAnalysis (extra ``traj``).
 
 XTC frames and Amber's NetCDF files have readers of this package; :func:`read_frame` reads a frame of any format.
 """
@@ -6,11 +6,8 @@ XTC frames and Amber's NetCDF files have readers of this package; :func:`read_fr
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 import logging
-import re
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -30,20 +27,10 @@ from vmdpotential.io.files.text import (
     first_bytes,
 )
 from vmdpotential.io.structures import amber_coordinates
-from vmdpotential.io.topologies import gromacs_folder, tpr_nonbonded
 from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.nonbonded import LazyNonbonded
-from vmdpotential.molecule.structure import (
-    Floats,
-    Integers,
-    Names,
-    Structure,
-    Topology,
-    describe_position,
-    find_implausible_position,
-)
+from vmdpotential.molecule.structure import Floats, describe_position, find_implausible_position
 
 log = logging.getLogger(__name__)
 
@@ -52,50 +39,6 @@ _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 
 #: Lock for changes to the state of the whole process: warning filters and log levels.
 _one_thread = threading.RLock()
-
-#: Suffixes of GROMACS' topologies, for which MDAnalysis has to be given the format (it takes ``.top`` for Amber's).
-_GROMACS = (".top", ".itp")
-
-
-def read_topology(path: str | Path) -> Structure:
-    """Read a topology for which this package has no reader of its own.
-
-    Parameters
-    ----------
-    path : str or Path
-        TPR, ITP or TOP of GROMACS, MOL2, or another format that MDAnalysis reads.
-
-    Returns
-    -------
-    Structure
-        With the charges, positions and cell of the file; positions are zero if the file has none.
-
-    Raises
-    ------
-    InputError
-        When the file is missing, or MDAnalysis cannot read it.
-    BackendError
-        When MDAnalysis is not installed.
-    """
-    return _read(buffered_stream(path))[0]
-
-
-def read_structure(path: str | Path) -> Structure:
-    """Read a file that holds both topology and coordinates, like a TPR; see :func:`read_topology`.
-
-    Raises
-    ------
-    InputError
-        Also when the file holds no coordinates, or the installed MDAnalysis cannot read them.
-    """
-    structure, has_positions = _read(buffered_stream(path))
-    if not has_positions:
-        raise InputError(
-            f"{path}: has no coordinates that MDAnalysis can read",
-            "name a file that has them (GRO, PDB) as the structure and this one as {topology}",
-        )
-    return structure
-
 
 def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, Cell | None]:
     """Read one frame of a trajectory, without writing an index file next to it.
@@ -322,126 +265,3 @@ def converted_errors(path: Path) -> Iterator[None]:
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
         text = text or ("it is cut short" if isinstance(error, EOFError) else type(error).__name__)
         raise InputError(f"{path}: MDAnalysis cannot read it ({shorten_text(text, 200)})") from None
-
-
-def _read(path: Path) -> tuple[Structure, bool]:
-    """Return the structure, and whether its positions are from the file."""
-    with reading(path):
-        import MDAnalysis
-
-        options = {"topology_format": "ITP", "infer_system": True} if path.suffix.lower() in _GROMACS else {}
-        with tpr_nonbonded.collecting(path) as kept, _preprocessed(path) as plain:
-            universe = MDAnalysis.Universe(str(plain), **options)
-        atoms = universe.atoms
-        count = len(atoms)
-        if not count:
-            raise InputError(f"{path}: has no atoms")
-        attributes = {attribute.attrname for attribute in universe._topology.attrs}
-
-        def text(name: str) -> Names:
-            values = getattr(atoms, name) if name in attributes else np.full(count, "")
-            return np.array([str(value).strip() for value in values])
-
-        positions = np.zeros((count, 3))
-        cell = None
-        has_positions = getattr(universe, "trajectory", None) is not None and hasattr(atoms, "positions")
-        if has_positions:
-            positions, cell = checked(atoms.positions, path), cell_of(universe.dimensions, path)
-        terms: dict[str, Any] = {
-            name: _indices(universe, name, size) if name in attributes else np.zeros((0, size), np.int64)
-            for name, size in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4))
-        }
-        types = text("types")
-        topology = Topology(
-            source="tpr" if path.suffix.lower() == ".tpr" else "mdanalysis",
-            types=types,
-            masses=_decimals(atoms.masses) if "masses" in attributes else np.zeros(count),
-            title=(f" REMARKS topology of {path.name}",),
-            cross_terms=_cross_terms(atoms, {name: kind.cross_terms for name, kind in kept.molecules.items()
-                                             if len(kind.cross_terms)}),
-            nonbonded=_nonbonded(atoms, kept, types, path),
-            **terms,
-        )
-        if not ((topology.masses >= 0) & np.isfinite(topology.masses)).all():
-            raise InputError(f"{path}: contains impossible masses")
-        chains = text("chainIDs")
-        new_residue = np.diff(atoms.resindices, prepend=atoms.resindices[:1]) != 0
-        structure = Structure(
-            positions=positions, atom_names=text("names"), residue_names=text("resnames"),
-            residue_ids=np.array(atoms.resids, np.int64) if "resids" in attributes else None,  # type: ignore[arg-type]
-            residue_index=np.cumsum(new_residue),
-            segment_ids=_segments(text("segids")),
-            # for a TPR, MDAnalysis gives names of molecules here
-            chain_ids=np.where(np.char.str_len(chains) == 1, chains, ""),
-            # for GROMACS' topologies MDAnalysis guesses elements from atom types; names are more reliable
-            elements=None if options else text("elements"),  # type: ignore[arg-type]
-            insertion_codes=text("icodes"),
-            charges=_decimals(atoms.charges) if "charges" in attributes else None,
-            cell=cell, topology=topology if "bonds" in attributes else None, sources=(str(path),),
-        )
-    return structure, has_positions
-
-
-@contextlib.contextmanager
-def _preprocessed(path: Path) -> Iterator[Path]:
-    """Yield the path of the file, or of a preprocessed copy of a GROMACS topology.
-
-    MDAnalysis looks for included files in one folder only.
-    """
-    if path.suffix.lower() not in _GROMACS:
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="vmdpotential-") as folder:
-        copy = Path(folder, path.name)
-        copy.write_text("".join(f"{line.text}\n" for line in gromacs_folder.read_lines(path)), encoding="utf-8")
-        yield copy
-
-
-def _nonbonded(atoms: Any, kept: tpr_nonbonded.TprParameters, types: Names, path: Path) -> LazyNonbonded | None:
-    """Return the Lennard-Jones parameters, exclusions and 1-4 pairs of a TPR."""
-    if kept.general is None:
-        return None
-    first = np.flatnonzero(np.diff(np.asarray(atoms.molnums), prepend=-1))
-    names = np.asarray(atoms.moltypes)[first].astype(str)
-    return LazyNonbonded(functools.partial(kept.nonbonded, names, first, types, str(path)))
-
-
-def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
-    """Return the cross-terms (M, 8) of all molecules: the two dihedrals of the five atoms of each."""
-    if not kept:
-        return np.zeros((0, 8), np.int64)
-    numbers = np.asarray(atoms.molnums)
-    first = np.flatnonzero(np.diff(numbers, prepend=-1))
-    names = np.asarray(atoms.moltypes)[first]
-    results = [kept[str(name)] + start for name, start in zip(names, first, strict=True) if str(name) in kept]
-    return np.concatenate(results)[:, [0, 1, 2, 3, 1, 2, 3, 4]] if results else np.zeros((0, 8), np.int64)
-
-
-def _decimals(values: Any) -> Floats:
-    """Return numbers stored in single precision as the shortest decimals that round to them: -0.3 for -0.30000001.
-
-    The charges of a molecule then sum to the value in its force field, instead of being off by a few 1e-6 e.
-    """
-    result = np.array(values, np.float64)
-    single = result.astype(np.float32)
-    if not (single == result).all():
-        return result
-    unique, inverse = np.unique(single, return_inverse=True)
-    return np.array([float(str(value)) for value in unique])[inverse.reshape(-1)]
-
-
-def _indices(universe: Any, name: str, size: int) -> Integers:
-    indices: NDArray[Any] = np.array(getattr(universe, name).indices, np.int64)
-    return indices.reshape(-1, size)
-
-
-def _segments(names: Names) -> Names:
-    """Return segment names of at most 8 letters; MDAnalysis calls those of a TPR like ``seg_0_Protein_chain_A``."""
-    unique, inverse = np.unique(names, return_inverse=True)
-    full = [re.sub(r"^seg_\d+_", "", name) for name in unique]
-    full = ["" if name == "SYSTEM" else name for name in full]  # MDAnalysis' name if the file has no segments
-    short = [re.sub(r"\s", "_", name)[:8].rstrip("_") for name in full]
-    for i, name in enumerate(short):
-        if short.count(name) > 1 and name:
-            short[i] = f"{name[:5]}{i + 1}"
-    return np.array(short)[inverse.reshape(-1)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import registry
-from vmdpotential.errors import BackendError, ChargeError, IncompleteError, UsageError
+from vmdpotential.errors import BackendError, ChargeError, IncompleteError
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import Selection, named_selection
@@ -55,10 +55,8 @@ def with_charges(structure: StructureLike, *atoms: Selection | None) -> tuple[St
 
 
 def residue_charges(paths: Sequence[Path]) -> list[ResidueCharges]:
-    """Return the residue charges of some files."""
-    from vmdpotential.io.topologies.residue_charges import read_residue_charges
-
-    return [residue for path in paths for residue in read_residue_charges(path)]
+    """Return the residue charges of some files, which a plugin reads."""
+    return [residue for path in paths for residue in registry.get("parameter_reader", "residue-charges")(path)]
 
 
 def charge_structure(structure: Structure, force_field: str, water: str, charges: Sequence[Path] = (),
@@ -101,19 +99,14 @@ def charge_structure(structure: Structure, force_field: str, water: str, charges
 
 def _charged(structure: Structure, force_field: str, water: str, charges: Sequence[Path], atoms: Sequence[Selection],
              parameter: str, prepare: str, ph: float, pka: str) -> tuple[Structure, ChargeReport]:
-    from vmdpotential.io.topologies import openmm_system
     from vmdpotential.molecule.charges import charges_and_report
     from vmdpotential.molecule.selection import select
 
-    system = next((path for path in charges if openmm_system.is_system(path)), None)
-    if system is not None:
-        if len(charges) > 1:
-            raise UsageError("charges", "a file with the charges of all atoms cannot be combined with other files",
-                             "give this one alone", value=str(system))
-        structure, charges = openmm_system.with_charges(structure, system), ()
+    given: Sequence[ResidueCharges] = ()
+    if charges:
+        structure, given = registry.get("parameter_reader", "charges")(structure, charges)
     if structure.charges is not None:
         warn_unused(("force_field",), "the structure has charges of its own")
-    given = residue_charges(charges)
     try:
         return charges_and_report(structure, force_field, water, given)
     except ChargeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from vmdpotential import registry
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import text as files
 
@@ -41,6 +42,8 @@ def kind_of(path: Path) -> str:
     if suffix in _SUFFIXES:
         files.first_bytes(path, 1)  # raises here if the file is missing
         return _SUFFIXES[suffix]
+    if suffix in registry.available("structure_reader"):  # of a plugin
+        return suffix
     start = files.first_bytes(path, 1 << 20)  # headers of PDB files are long
     kind = _binary(start) or _text(files.plain_text(start))
     if kind:

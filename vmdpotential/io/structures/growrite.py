@@ -10,6 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
+from vmdpotential.io.structures import StructureWriter
 from vmdpotential.io.structures.pdbwrite import written_numbers
 from vmdpotential.molecule.structure import Floats, Structure
 
@@ -81,3 +82,6 @@ def _lines(s: Structure) -> Iterator[bytes]:
 def _triples(values: Floats, width: int, decimals: int) -> columns.Bytes:
     """Return the text of (N, 3) numbers, (N, 3 * width)."""
     return columns.fixed(values.reshape(-1), width, decimals).reshape(len(values), 3 * width)
+
+
+WRITER = StructureWriter(write_gro, check)

@@ -49,7 +49,7 @@ def merge_topology(coordinates: Structure, topology: Structure) -> Structure:
     )  # fmt: skip
 
 
-def place(positions: Floats, cell: Cell | None, source: str, topology: Structure) -> Structure:
+def place_atoms(positions: Floats, cell: Cell | None, source: str, topology: Structure) -> Structure:
     """Return a topology's atoms at positions (N, 3), A, from a file without names.
 
     Raises

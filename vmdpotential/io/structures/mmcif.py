@@ -20,7 +20,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_reals, residue_number
-from vmdpotential.io.structures import pdb, pdbwrite
+from vmdpotential.io.structures import StructureWriter, pdb, pdbwrite
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import in_table, unique_names
@@ -362,3 +362,6 @@ def _quoted(names: Names, blank: str = ".") -> Names:
 
     different, inverse = unique_names(names)
     return np.array([cif.quote(str(word)) if word else blank for word in different], dtype=np.str_)[inverse]
+
+
+WRITER = StructureWriter(write_mmcif)

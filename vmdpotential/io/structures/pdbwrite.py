@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
+from vmdpotential.io.structures import StructureWriter
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import in_table, unique_names
@@ -234,3 +235,6 @@ def cell_record(cell: Cell) -> bytes:
     warn_rotated(cell)
     return (f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} {cell.space_group:<11.11s}   1\n"
             ).encode()
+
+
+WRITER = StructureWriter(write_pdb, check)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.errors import ChargeError, InputError
+from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real, residue_number
-from vmdpotential.io.structures import pdb, pdbwrite
+from vmdpotential.io.structures import StructureWriter, pdb, pdbwrite, require_charges
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Names, Structure
@@ -121,8 +121,7 @@ def write_pqr(structure: Structure, path: Path) -> None:
     ChargeError
         When the structure has no charges.
     """
-    if structure.charges is None:
-        raise ChargeError(f"{path}: a PQR file needs charges", "give a file that has them as {topology}")
+    require_charges(structure, path)
     files.write_bytes(path, _records(structure))
 
 
@@ -168,3 +167,6 @@ def _word(names: Names, blank: str = "X") -> Names:
     different, inverse = unique_names(names)
     words = ["_".join(str(word).split()) or blank for word in different]
     return np.array(words, dtype=np.str_)[inverse] if len(words) else names
+
+
+WRITER = StructureWriter(write_pqr, require_charges)

@@ -10,6 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
+from vmdpotential.io.structures import StructureWriter
 from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT
 from vmdpotential.io.structures.pdbwrite import warn_rotated
 from vmdpotential.molecule.structure import Floats, Structure
@@ -53,3 +54,6 @@ def _coordinates(s: Structure) -> Iterator[bytes]:
 def _six(values: Floats) -> bytes:
     """Return numbers as lines in Fortran's format 6F12.7."""
     return columns.lines(columns.fixed(values.reshape(-1), 12, 7), 6)
+
+
+WRITER = StructureWriter(write_coordinates, check)

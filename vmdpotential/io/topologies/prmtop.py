@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential import memory
+from vmdpotential import memory, registry
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import buffered_stream, read_text
 from vmdpotential.io.structures.amber_coordinates import MEMORY_FACTORS, cell_of
@@ -255,9 +255,7 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
 
 
 def _nonbonded(path: Path) -> Nonbonded:
-    from vmdpotential.io.topologies.prmtop_nonbonded import read_nonbonded
-
-    return read_nonbonded(path)
+    return registry.get("parameter_reader", "prmtop")(path)  # type: ignore[no-any-return]
 
 
 def _elements(sections: Sections, count: int, names: Names, labels: Names) -> Names:

@@ -1,4 +1,4 @@
-"""PSF files of CHARMM, X-PLOR, NAMD, psfgen and VMD: reading and writing.
+"""PSF files of CHARMM, X-PLOR, NAMD, psfgen and VMD.
 
 The atom lines of a PSF have fixed columns (CHARMM documentation, ``io.info`` and ``struct.info``), except in files
 for NAMD with names that do not fit, whose fields are separated by blanks. Serial, segment, residue and atom name are
@@ -21,12 +21,9 @@ from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.numbers import parse_reals, parse_whole
 from vmdpotential.io.files.text import buffered_stream, read_text
-from vmdpotential.io.topologies.psfwrite import write_psf
 from vmdpotential.molecule import residues
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Integers, Structure, Topology
-
-__all__ = ["SECTIONS", "read_psf", "write_psf"]
 
 #: First and last column of serial, segment, residue number, residue name and atom name.
 _COLUMNS = ((0, 8), (9, 13), (14, 18), (19, 23), (24, 28))
@@ -87,7 +84,7 @@ def read_psf(path: str | Path) -> Structure:
     -------
     Structure
         Positions are zero, as a PSF has none. Charges are in e, masses in u; `topology` holds all terms, and its
-        `extra` the further content that :func:`write_psf` writes again.
+        `extra` the further content that is written again with it.
 
     Raises
     ------

@@ -4,46 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from vmdpotential import registry
 from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
 from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix, read_text
 from vmdpotential.io.topologies.prmtop import read_prmtop
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
-from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Floats, Structure
+
+from . import CHARMM_SUFFIXES, charmm, openmm
 
 #: Sigma divided by Rmin/2.
 _SIGMA = 2 ** (5 / 6)
-_HINT = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's (amber14/tip3p.xml), or "
-         "a prmtop with these ions")
+#: Where parameters of ions may come from.
+PARAMETERS_HINT = ("give {parameters}: Amber's file for the water model (frcmod.ionsjc_tip3p), OpenMM's "
+                   "(amber14/tip3p.xml), or a prmtop with these ions")
 #: Start of the section of Lennard-Jones parameters in Amber's files (frcmod; parm10.dat).
 _NONBONDED = re.compile(r"NONB|MOD4\s+RE")
 #: Characters of a line that are matched, because the pattern takes time quadratic in the length of a number.
 _LONGEST = 400
 #: A line of that section: type, Rmin/2, epsilon, and a comment.
 _LINE = re.compile(r"\s*(\S+)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\s+([0-9]+\.?[0-9]*(?:[eEdD][-+]?[0-9]+)?)\b")
-
-
-def with_ion_parameters(structure: Structure, files: Sequence[Path], outputs: Sequence[Path] = ()) -> Structure:
-    """Return a structure whose ions get their parameters from `files` when it is written.
-
-    Raises
-    ------
-    InputError
-        When one of `outputs` is a prmtop, and there are neither files nor ions in the structure with parameters.
-    """
-    topology = structure.topology
-    if not files and any(format_suffix(path) in PRMTOP_SUFFIXES for path in outputs) and not is_ion(structure).any():
-        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters", _HINT)
-    if topology is None or not files:
-        return structure
-    return replace(structure, topology=replace(topology, extra={**topology.extra, "ion_parameters": tuple(files)}))
 
 
 def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats, Floats]:
@@ -69,13 +53,10 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
             break
         rows, suffix = [atom_of[ion] for ion in missing_ions], format_suffix(path)
         types = [str(topology.types[row]) for row in rows]
-        if suffix in registry.available("ion_parameters"):
-            parameters = registry.get("ion_parameters", suffix)(path, structure.take(np.array(rows)), types)
-            result |= {ion: parameters[kind] for ion, kind in zip(missing_ions, types, strict=True)
-                       if kind in parameters}
-            continue
-        path = buffered_stream(path)
-        if suffix in PRMTOP_SUFFIXES or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG")):
+        if suffix == ".xml" or suffix in CHARMM_SUFFIXES:
+            by_program = openmm.ion_parameters if suffix == ".xml" else charmm.ion_parameters
+            parameters = by_program(path, structure.take(np.array(rows)), types)
+        elif is_prmtop(path := buffered_stream(path)):
             parameters = _of_prmtop(path, missing_ions, types)
         else:
             parameters = _of_amber(path)
@@ -84,12 +65,17 @@ def lennard_jones_of(structure: Structure, ions: Sequence[Ion]) -> tuple[Floats,
     if missing:
         where = listed_words(map(str, files), 80) if files else topology.extra["file"]
         raise InputError(
-            f"{where}: no Lennard-Jones parameters for the ions {listed_words(missing, 80)}", _HINT)
+            f"{where}: no Lennard-Jones parameters for the ions {listed_words(missing, 80)}", PARAMETERS_HINT)
     values = np.array([result[ion] for ion in ions])
     if not np.isfinite(values).all():
         raise InputError(f"{listed_words(map(str, files), 80)}: Lennard-Jones parameters of ions are not numbers",
                          "correct the file")
     return values[:, 0], values[:, 1]
+
+
+def is_prmtop(path: Path) -> bool:
+    """Return whether a file is a prmtop, by its suffix or its first bytes."""
+    return format_suffix(path) in PRMTOP_SUFFIXES or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG"))
 
 
 def _of_prmtop(path: Path, ions: Sequence[Ion], types: Sequence[str]) -> dict[str, tuple[float, float]]:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import InputError, listed_words
-from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
-from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix
+from vmdpotential.io.files.text import buffered_stream, format_suffix
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, Sections
-from vmdpotential.io.topologies.prmtop_nonbonded import SCEE, SCNB, read_nonbonded
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
 from vmdpotential.molecule.structure import Floats, Integers, Structure
+
+from .ion_parameters import is_prmtop
+from .prmtop_nonbonded import SCEE, SCNB, read_nonbonded
 
 #: Sections of terms: atoms in each term, and indices of the counts in POINTERS. Stored are 3 times the
 #: indices of atoms.
@@ -114,9 +115,8 @@ def definition_of(structure: Structure, name: str, atoms: Sequence[str]) -> IonD
     for path in (*topology.extra.get("ion_parameters", ()), own):
         if format_suffix(path) == ".xml":  # may be the name of a file that is installed with OpenMM
             continue
-        if format_suffix(path) in PRMTOP_SUFFIXES or first_bytes(buffered_stream(path),
-                                                                 20).startswith((b"%VERSION", b"%FLAG")):
-            result = _read(buffered_stream(path), name, list(atoms))
+        if is_prmtop(path := buffered_stream(path)):
+            result = _read(path, name, list(atoms))
             if result is not None:
                 return result
     raise InputError(f"{own}: no prmtop defines the ion {name} with the atoms {listed_words(atoms, 80)}",

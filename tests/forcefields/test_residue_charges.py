@@ -18,11 +18,11 @@ from structure_files import MDA, TOOLS
 from vmdpotential.errors import ChargeError, InputError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
-from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import template_library
 from vmdpotential.molecule.user_charges import ResidueCharges
+from vmdpotential.plugins.forcefields.residue_charges import read_residue_charges
 
 LYSOZYME = TOOLS / "T4-lysozyme-L99A-implicit"  # with p-xylene, TMP
 

@@ -9,20 +9,21 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
 
-from vmdpotential.errors import InputError, listed_words
-from vmdpotential.io import mdanalysis
+from vmdpotential.errors import InputError, UsageError, listed_words
 from vmdpotential.io.files.hidden import final_folder
 from vmdpotential.io.files.text import BufferedStream, buffered_stream, read_text, write_bytes
-from vmdpotential.io.topologies import gromacs_folder
+from vmdpotential.io.structures import StructureWriter
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Integers, Structure
+
+from . import gromacs_folder, mdanalysis_topologies
 
 _SECTION = re.compile(r"\[\s*(\S+)\s*\]")
 _ENTRY = re.compile(r"(\s*\S+\s+)([0-9]+)\b")
@@ -204,7 +205,7 @@ def read_top(path: str | Path) -> Structure:
         When MDAnalysis is not installed.
     """
     path = buffered_stream(path)
-    structure = mdanalysis.read_topology(path)
+    structure = mdanalysis_topologies.read_topology(path)
     if structure.topology is None or not re.search(r"^\s*\[\s*molecules\s*\]", _text(path), re.MULTILINE):
         return structure
     top = GromacsTopology.read(path)
@@ -342,3 +343,19 @@ def _moved(line: str, source: Path, folder: Path) -> str:
         return line
     to_stream = folder == Path(tempfile.gettempdir()).resolve()  # output to a stream is first written to this folder
     return f"{match[1]}{target if to_stream else os.path.relpath(target, folder)}{match[3]}"
+
+
+def check(structure: Structure, path: Path) -> None:
+    """Raise UsageError for a structure that was read without a .top."""
+    if structure.topology is None or structure.topology.source != "top":
+        raise UsageError("", f"{path}: a .top is written from the input's .top, which has the force field",
+                         "give it as {topology}, or write .gro or .pdb")
+
+
+def check_ions(structure: Structure, templates: Mapping[str, Structure]) -> None:
+    """Raise InputError for polyatomic ions that the .top does not define in the same way."""
+    for name, ion in templates.items():
+        check_ion(structure, name, ion)
+
+
+WRITER = StructureWriter(write_top, check, check_ions)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from vmdpotential.errors import InputError, one_line
+from vmdpotential.errors import InputError, UsageError, one_line
 from vmdpotential.io.files.numbers import parse_real
 from vmdpotential.io.files.text import buffered_stream, format_suffix, read_text, reading_file
-from vmdpotential.io.topologies.gromacs_folder import read_lines
-from vmdpotential.io.topologies.molecules import of_bonds, order_of, read_sdf, valence_charges
-from vmdpotential.molecule.structure import LARGEST_CHARGE
+from vmdpotential.molecule.structure import LARGEST_CHARGE, Structure
 from vmdpotential.molecule.user_charges import MoleculeOfFile, ResidueCharges
+
+from . import openmm_system
+from .gromacs_folder import read_lines
+from .molecules import of_bonds, order_of, read_sdf, valence_charges
 
 #: A residue's key in its file (such as its number), its name, an atom's name and charge, and the location for messages.
 _Row = tuple[object, str, str, float, str]
@@ -23,6 +25,25 @@ Molecules = dict[object, MoleculeOfFile]
 
 #: Remark on charges that are computed because the file has none.
 _COMPUTED = " (approximate charges by Gasteiger's method)"
+
+
+def read_charges(structure: Structure, paths: Sequence[Path]) -> tuple[Structure, list[ResidueCharges]]:
+    """Return the residue charges in some files; a System of OpenMM gives the structure its charges instead.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_residue_charges` and :func:`openmm_system.with_charges`.
+    UsageError
+        For a System in addition to other files, or charges of atoms that already have some.
+    """
+    system = next((path for path in paths if openmm_system.is_system(path)), None)
+    if system is None:
+        return structure, [residue for path in paths for residue in read_residue_charges(path)]
+    if len(paths) > 1:
+        raise UsageError("charges", "a file with the charges of all atoms cannot be combined with other files",
+                         "give this one alone", value=str(system))
+    return openmm_system.with_charges(structure, system), []
 
 
 def read_residue_charges(path: str | Path) -> list[ResidueCharges]:

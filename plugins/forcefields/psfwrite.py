@@ -1,14 +1,14 @@
 """Writing of PSF files for CHARMM, NAMD, VMD and psfgen, from any topology that has bonds.
 
 Columns are those of CHARMM; the extended format is used if a name, a residue number or the number of atoms
-requires it. The public name is :func:`vmdpotential.io.topologies.psf.write_psf`.
+requires it.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
+from vmdpotential.io.structures import StructureWriter, require_charges
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.selection import is_oxygen, is_water
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
@@ -338,3 +339,23 @@ def _groups(extra: dict[str, Any], charges: Floats) -> Integers:
         kinds[appended] = np.where(np.abs(charges[appended]) > 1e-6, 2, 0)
     starts = np.flatnonzero(np.diff(group, prepend=-1) != 0)
     return np.stack([starts, kinds[starts], moves[starts]], axis=1)
+
+
+def check(structure: Structure, path: Path) -> None:
+    """Raise ChargeError for a structure without charges, and UsageError for one without bonds."""
+    require_charges(structure, path)
+    topology = structure.topology
+    if topology is None or (topology.source != "psf" and not len(topology.bonds)):
+        raise UsageError("", f"{path}: a PSF needs bonds, and the input has none",
+                         "give a file that has them as {topology}, or write .pdb")
+
+
+def check_ions(structure: Structure, templates: Mapping[str, Structure]) -> None:
+    """Raise UsageError for polyatomic ions without bonds."""
+    for name, ion in templates.items():
+        if len(ion) > 1 and (ion.topology is None or not len(ion.topology.bonds)):
+            raise UsageError("ion_template", "a PSF needs bonds, and the file of the ion has none",
+                             "give a MOL2 that has them, or write .pdb", value=name)
+
+
+WRITER = StructureWriter(write_psf, check, check_ions)

@@ -11,8 +11,8 @@ from openmm import app, unit
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import read_structure
-from vmdpotential.io.topologies.residue_charges import read_residue_charges
 from vmdpotential.plugins.forcefields.forcefield import nonbonded
+from vmdpotential.plugins.forcefields.residue_charges import read_residue_charges
 from vmdpotential.preparation.charged import charge_structure
 
 

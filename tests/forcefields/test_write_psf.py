@@ -13,6 +13,7 @@ from structure_files import MDA, PRMTOP, PSF, TOOLS, bonded_atoms, charmm_of, or
 from vmdpotential.errors import InputError
 from vmdpotential.io.topologies import prmtop, psf
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.plugins.forcefields.psfwrite import write_psf
 
 
 @pytest.mark.slow
@@ -21,7 +22,7 @@ def test_psf_round_trip(tmp_path: Path, name: str) -> None:
     structure = psf.read_psf(MDA / name)
     topology = structure.topology
     path = tmp_path / "out.psf"
-    psf.write_psf(structure, path)
+    write_psf(structure, path)
     again = psf.read_psf(path)
     for field in ("charges", "atom_names", "residue_names", "residue_ids", "residue_index", "insertion_codes"):
         assert_array_equal(getattr(again, field), getattr(structure, field), err_msg=field)
@@ -54,7 +55,7 @@ def test_psf_round_trip(tmp_path: Path, name: str) -> None:
 def test_psf_from_prmtop(tmp_path: Path, path: Path) -> None:
     structure = prmtop.read_prmtop(path)
     out = tmp_path / "out.psf"
-    psf.write_psf(structure, out)
+    write_psf(structure, out)
     again = psf.read_psf(out)
     assert again.net_charge == pytest.approx(structure.net_charge, abs=1e-9)
     assert_allclose(again.charges, structure.charges, atol=1e-9)
@@ -77,7 +78,7 @@ def test_psf_columns_that_programs_count_on(tmp_path: Path) -> None:
     small = jac.take(np.concatenate([np.arange(4), water]))
     long = replace(small, residue_names=np.where(small.residue_names == "WAT", "WATER", small.residue_names))
     for structure, starts in ((small, (9, 14, 19, 24, 29, 34, 48)), (long, (11, 20, 29, 38, 47, 54, 68))):
-        psf.write_psf(structure, tmp_path / "out.psf")
+        write_psf(structure, tmp_path / "out.psf")
         lines = (tmp_path / "out.psf").read_text().split("\n")
         assert ("EXT" in lines[0].split()) == (structure is long)
         first = next(i for i, line in enumerate(lines) if "!NATOM" in line) + 1
@@ -101,7 +102,7 @@ def test_psf_charges_keep_their_sum(tmp_path: Path) -> None:
         residue_ids=np.arange(count) % 9999 + 1, residue_index=np.arange(count), charges=charges,
         topology=Topology("tpr", np.full(count, "T"), np.ones(count), np.array([[0, 1]])),
     )  # fmt: skip
-    psf.write_psf(base, tmp_path / "a.psf")
+    write_psf(base, tmp_path / "a.psf")
     result = psf.read_psf(tmp_path / "a.psf")
     assert "EXT" not in result.topology.flags
     assert result.net_charge == pytest.approx(5, abs=1e-9)
@@ -125,7 +126,7 @@ def test_psf_of_more_than_99999_atoms(tmp_path: Path) -> None:
         segment_ids=np.full(count, "WAT"), topology=topology, **names,
     )  # fmt: skip
     path = tmp_path / "large.psf.gz"
-    psf.write_psf(large, path)
+    write_psf(large, path)
     again = psf.read_psf(path)
     assert again.topology.flags == ("EXT", "XPLOR")
     assert again.residue_ids[-1] == count // 3  # five and more digits
@@ -148,7 +149,7 @@ def test_psf_appended_atoms(tmp_path: Path) -> None:
         masses=np.append(structure.topology.masses, 22.99),
     )
     ionized = replace(structure, positions=np.zeros((31, 3)), topology=topology, **both)
-    psf.write_psf(ionized, tmp_path / "a.psf")
+    write_psf(ionized, tmp_path / "a.psf")
     again = psf.read_psf(tmp_path / "a.psf")
     extra = again.topology.extra
     assert extra["columns"][-1].tolist() == ["0.00000", "-0.301140E-02"]
@@ -182,7 +183,7 @@ def test_psf_lone_pairs_and_exclusions(tmp_path: Path) -> None:
     assert extra["terms"]["exclusions"].tolist() == [[0, 2], [0, 3], [4, 7]]
     assert extra["terms"]["lone_pairs"].tolist() == [[1, 0, 2, 3], [5, 4, 6, 7]]
     out = tmp_path / "out.psf"
-    psf.write_psf(structure, out)
+    write_psf(structure, out)
     again = psf.read_psf(out).topology.extra
     assert again["terms"]["lone_pairs"].tolist() == extra["terms"]["lone_pairs"].tolist()
     assert again["terms"]["exclusions"].tolist() == extra["terms"]["exclusions"].tolist()
@@ -190,7 +191,7 @@ def test_psf_lone_pairs_and_exclusions(tmp_path: Path) -> None:
     assert len(charmm_of(out).atoms) == 8
 
     second = structure.take(np.arange(4, 8))
-    psf.write_psf(second, out)
+    write_psf(second, out)
     again = psf.read_psf(out).topology.extra
     assert again["terms"]["lone_pairs"].tolist() == [[1, 0, 2, 3]]
     assert again["term_values"]["lone_pairs"].tolist() == [["F", "-0.250000", "0.00000", "0.00000"]]
@@ -201,7 +202,7 @@ def test_psf_lone_pairs_and_exclusions(tmp_path: Path) -> None:
 def test_psf_same_bytes_each_time(tmp_path: Path) -> None:
     structure = psf.read_psf(MDA / "watdyn.psf")
     for name in ("a.psf.gz", "b.psf.gz"):
-        psf.write_psf(structure, tmp_path / name)
+        write_psf(structure, tmp_path / name)
     assert (tmp_path / "a.psf.gz").read_bytes() == (tmp_path / "b.psf.gz").read_bytes()
 
 
@@ -218,7 +219,7 @@ def test_psf_names_that_do_not_fit(tmp_path: Path, field: str, value: str, messa
     names = getattr(structure, field).astype("U20")
     names[3] = value
     with pytest.raises(InputError, match=message):
-        psf.write_psf(replace(structure, **{field: names}), tmp_path / "a.psf")
+        write_psf(replace(structure, **{field: names}), tmp_path / "a.psf")
     assert not list(tmp_path.iterdir())
 
 
@@ -226,13 +227,13 @@ def test_a_section_that_is_not_known_is_never_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.psf"
     path.write_text((MDA / "parmed_ala3.psf").read_text().replace("!NPHI: dihedrals", "!NWHAT", 1))
     with pytest.raises(InputError, match="!NWHAT"):
-        psf.write_psf(psf.read_psf(path), tmp_path / "out.psf")
+        write_psf(psf.read_psf(path), tmp_path / "out.psf")
 
 
 def test_psf_needs_a_topology(tmp_path: Path) -> None:
     structure = replace(psf.read_psf(MDA / "watdyn.psf"), topology=None)
     with pytest.raises(InputError, match="bonds"):
-        psf.write_psf(structure, tmp_path / "a.psf")
+        write_psf(structure, tmp_path / "a.psf")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_take_agrees_with_parmed(tmp_path: Path, name: str, residue: str, every:
     five = bonded_atoms(theirs.cmaps, 5)
     assert_array_equal(five, ordered(topology.cross_terms[:, [0, 1, 2, 3, 7]]))
     # and it can be written and read by others
-    psf.write_psf(taken, tmp_path / "out.psf")
+    write_psf(taken, tmp_path / "out.psf")
     assert len(charmm_of(tmp_path / "out.psf").bonds) == len(topology.bonds)
 
 

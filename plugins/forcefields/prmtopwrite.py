@@ -7,23 +7,26 @@ ions are appended. Format: ambermd.org/FileFormats.php.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import InputError
+from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import read_text, write_bytes
-from vmdpotential.io.topologies.ion_parameters import lennard_jones_of
+from vmdpotential.io.structures import StructureWriter
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sections
-from vmdpotential.io.topologies.prmtop_ions import TERM_PARAMETERS, TERM_SECTIONS, IonDefinition, definition_of
-from vmdpotential.io.topologies.prmtop_nonbonded import read_nonbonded
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
+from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Integers, Structure
+
+from .ion_parameters import PARAMETERS_HINT, lennard_jones_of
+from .prmtop_ions import TERM_PARAMETERS, TERM_SECTIONS, IonDefinition, check_ion, definition_of
+from .prmtop_nonbonded import read_nonbonded
 
 #: Sections with a value for each atom, and the value for an ion of a kind that is not in the prmtop; None if it depends
 #: on the ion.
@@ -92,9 +95,8 @@ def write_prmtop(structure: Structure, path: Path) -> None:
     """Write the prmtop that a structure was read with, for the atoms that it has now.
 
     Added ions have the type of ions of the same kind in the prmtop. If there are none, their Lennard-Jones parameters
-    are from the files that :func:`vmdpotential.io.topologies.ion_parameters.with_ion_parameters` adds, by the
-    Lorentz-Berthelot rules. All terms of polyatomic ions are copied from a prmtop among these files, or from the one
-    that was read.
+    are from the files in ``ion_parameters`` of the topology's `extra`, by the Lorentz-Berthelot rules.
+    All terms of polyatomic ions are copied from a prmtop among these files, or from the one that was read.
 
     Raises
     ------
@@ -365,3 +367,24 @@ class _Edit:
         if "BOX_DIMENSIONS" in self.sections and cell is not None:
             a, b, c, _, beta, _ = cell.parameters
             self._put("BOX_DIMENSIONS", [beta, a, b, c])
+
+
+def check(structure: Structure, path: Path) -> None:
+    """Raise UsageError for a structure that was read without a prmtop."""
+    if structure.topology is None or structure.topology.source != "prmtop":
+        raise UsageError(
+            "", f"{path}: a prmtop cannot be written without the input's, which has the bonded terms and the "
+            "Lennard-Jones parameters", "give it as {topology}, or write .psf or .pdb")
+
+
+def check_ions(structure: Structure, templates: Mapping[str, Structure]) -> None:
+    """Raise InputError if there are no parameters of ions, or if a polyatomic one is defined differently or nowhere."""
+    assert structure.topology is not None
+    if not structure.topology.extra.get("ion_parameters") and not is_ion(structure).any():
+        raise InputError(f"{structure.sources[-1]}: has no ions, so it lacks their Lennard-Jones parameters",
+                         PARAMETERS_HINT)
+    for name, ion in templates.items():
+        check_ion(structure, name, ion)
+
+
+WRITER = StructureWriter(write_prmtop, check, check_ions)

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_topology
-from vmdpotential.io.topologies import gromacs_folder
 from vmdpotential.molecule.elements import fill_elements
+from vmdpotential.plugins.forcefields import gromacs_folder
 
 INSTALLED = Path("/usr/share/gromacs/top")
 
