@@ -8,6 +8,7 @@ import gemmi
 import numpy as np
 import pytest
 from deposited import crystal_file
+from messages import naming
 from pieces import volumes
 from scipy.spatial import cKDTree
 
@@ -78,7 +79,7 @@ def test_a_part_has_a_surface_in_the_field_of_all(session, do, log, opened, tmp_
 
     count = len(session.models.list())
     for words in ("surfaceOf solvent", "surfaceOf /Z", "surfaceOf (("):
-        with pytest.raises(UserError, match="surfaceOf"):
+        with naming(UserError, "surfaceOf"):
             do(f"potential map #1 spacing 2 {words}")
     assert len(session.models.list()) == count
 

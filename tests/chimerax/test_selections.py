@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from messages import naming
 from numpy.testing import assert_allclose, assert_array_equal
 from salt import pdb
 
@@ -32,7 +33,7 @@ def test_how_a_selection_is_told_apart(salt, do, log, monkeypatch):
     monkeypatch.setattr(Command, "__call__", run)
     for line in ("rdf #1 between :HOH,solute", "rdf #1 between /A:1-2,/W", "map #1 atoms solute",
                  "map #1 atoms ions", "map #1 atoms //A/2", "map #1 atoms /A@<10"):
-        with pytest.raises(UserError, match="enough"):
+        with naming(UserError, "enough"):
             do(f"potential {line}")
     rows = [getattr(text, "rows", None) for values in given for text in
             (values["between"] if "between" in values else [values["atoms"]])]
@@ -61,6 +62,6 @@ def test_force_fields_are_files_or_names_of_those_that_come_with_openmm(salt, do
     own = tmp_path / "own.xml"
     own.touch()
     for text in (f"amber14-all.xml,{own}", "amber14/tip3p.xml"):
-        with pytest.raises(UserError, match="enough"):
+        with naming(UserError, "enough"):
             do(f"potential energy #1 between /A,/W parameters {text}")
     assert given == [["amber14-all.xml", str(own)], ["amber14/tip3p.xml"]]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
+from messages import naming
 from numpy.testing import assert_allclose, assert_array_equal
 from salt import IONS, state
 
@@ -75,7 +75,7 @@ def test_several_models_are_ionized_only_when_combined(ions, opened, do, tmp_pat
 
     (tmp_path / "two.pdb").write_text(IONS)
     opened(tmp_path / "two.pdb").position = translation((0, 10, 0))
-    with pytest.raises(UserError, match="combine #1,#2"):
+    with naming(UserError, "combine #1,#2"):
         do("potential ionize #1,2 ions NA=1 fromSolute 0 between 0")
 
 
@@ -107,7 +107,7 @@ def test_loaded_coordinate_sets(ions, do, log):
     with_coordsets(ions)
     do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 0:3:2")
     assert "2 frames in" in log.text
-    with pytest.raises(UserError, match="selected"):
+    with naming(UserError, "selected"):
         do("potential rdf #1 //A/1,//A/2 range 8 bins 8 frames 5:")
 
 
@@ -151,7 +151,7 @@ def test_live(session, ions, do, log):
     check(ions.atoms.coords[:2])
     do("potential live off")
     assert "ended after 2 maps" in log.text
-    with pytest.raises(UserError, match="live"):
+    with naming(UserError, "live"):
         do("potential live off")
     do("potential live #1/A name other")
     session.models.close([m for m in session.models.list() if m.name == "other"])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import water
+from messages import Words, naming
 
 from vmdpotential import potential_at, potential_map, select
 from vmdpotential.errors import InputError
@@ -28,7 +29,7 @@ def masked(values):
 def test_masked_values_of_atoms_are_refused(structure, name):
     values = getattr(structure, name)
     values = np.ones(len(structure)) if values is None else values
-    with pytest.raises(InputError, match="masked") as caught:
+    with naming(InputError, Words.MASKED) as caught:
         replace(structure, **{name: masked(values)})
     assert name.replace("_", " ") in str(caught.value)
     whole = replace(structure, **{name: np.ma.array(values)})  # without a masked value it is an array like others
@@ -44,5 +45,5 @@ def test_masked_points_maps_selections_and_frames_are_refused(structure):
                    lambda: Grid(lattice, masked(grid.values), "kT/e"),
                    lambda: LiveMap(structure, MapOptions(method="direct", spacing=2.0, padding=2.0)).update(
                        masked(structure.positions))):
-        with pytest.raises(InputError, match="masked"):
+        with naming(InputError, Words.MASKED):
             action()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import shell
+from messages import naming
 
 import vmdpotential as vp
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
@@ -89,7 +90,7 @@ def test_other_objects_are_refused_in_one_line(call, kind, parameter, peptide):
 
 def test_a_topology_of_openmm_without_positions_is_refused():
     openmm = pytest.importorskip("openmm.app")
-    with pytest.raises(InputError, match="positions"):
+    with naming(InputError, "positions"):
         vp.Structure.from_openmm(openmm.Topology(), None)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import charges_at, slow
+from messages import Words, naming
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
@@ -220,7 +221,7 @@ def test_energy_command_in_water(tmp_path):
                                                                       abs=result["grid_error"])
     assert alone.data["solvent"][0]["lennard_jones"] is None
     assert len((tmp_path / "energies.csv").read_text().splitlines()) == 2
-    with pytest.raises(InputError, match="Lennard-Jones"):
+    with naming(InputError, Words.NO_LENNARD_JONES):
         energy_(structure=tmp_path / "complex.pqr", between=between)
     polar = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options, **{"set": {"inside": 4.0}}).data
     assert polar["solvent"][0]["coulomb"] == pytest.approx(result["coulomb"] * INSIDE / 4, rel=1e-6)
@@ -245,7 +246,7 @@ def test_large_ion_and_polar_one(radius, inside, solvent):
 
 
 def test_radius_that_needs_too_much_memory_is_named():
-    with pytest.raises(MemoryPlanError, match="1e\\+06 A"):
+    with naming(MemoryPlanError, "1e+06 A"):
         solvation_energy(born(1e6))
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from messages import Words, naming
 
 from vmdpotential.continuum import multigrid, region
 from vmdpotential.continuum.equation import Problem, enclosing_lattice
@@ -269,7 +270,7 @@ def test_a_surface_that_does_not_fit_says_what_helps(gpu, monkeypatch):
     surface = Surface(np.eye(3), np.full(3, 1.7), 1.4)
     monkeypatch.setattr(gpu, "free", lambda: 100_000)
     monkeypatch.setattr(device, "LITTLE", 0)
-    with pytest.raises(MemoryPlanError, match="GPU memory"):
+    with naming(MemoryPlanError, Words.GPU_MEMORY):
         surface.distances(Lattice(np.full(3, -4.0), np.full(3, 0.3), (27,) * 3), engine=CudaEngine())
 
 

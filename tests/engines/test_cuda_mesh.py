@@ -1,7 +1,6 @@
 """The CUDA engine's mesh sum without a GPU: its kernels compile, and do on the host what the CPU engine does."""
 
 import ctypes
-import re
 import sys
 from functools import partial
 
@@ -10,6 +9,7 @@ import pytest
 import sums
 from cuda_kernels import ARCHITECTURES, compile_for_all
 from helpers import relative_rms
+from messages import Words, naming
 
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, device, fft
@@ -123,7 +123,7 @@ def test_a_mean_is_made_of_charges_on_the_nodes_and_pairs_in_maps(gpu, monkeypat
     mesh = MESHES[name](6)
     work = MeshSum(PotentialSum.split(LATTICE, mesh, "single", field))
     mean = MeshMean(work, gpu)
-    with pytest.raises(InputError, match="no frames"):
+    with naming(InputError, Words.NO_FRAMES):
         mean.result()
     expected = np.zeros((work.maps, *LATTICE.shape))
     for number, share in enumerate((1.0, 30.0, 1e-3), 1):
@@ -201,14 +201,14 @@ def test_mesh_kernels_compile(real, order, nodal, architecture, tmp_path):
 def test_a_mesh_longer_than_a_grid_of_blocks_is_refused():
     far = np.append(POSITIONS[:-1], [[60_000.0, 5, 5]], axis=0)
     mesh = sums.mesh_around(LATTICE, far, 1.25, 6, 3.0)
-    with pytest.raises(TaskError, match="along x "):
+    with naming(TaskError, "along x "):
         MeshSum(PotentialSum.split(LATTICE, mesh))
 
 
 def test_what_pyvkfft_lacks_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(fft, "cuda_driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pyvkfft", None)
-    with pytest.raises(BackendError, match=rf"pyvkfft .*{re.escape(install_command('cuda'))}"):
+    with naming(BackendError, "pyvkfft ", install_command("cuda")):
         prepare_sum(CUDA, PotentialSum.split(LATTICE, MESHES["open"](4)))
     assert not CUDA.has_transforms
     monkeypatch.delitem(sys.modules, "pyvkfft")

@@ -12,6 +12,7 @@ import pytest
 import sums
 from cuda_kernels import LATTICE
 from helpers import refused
+from messages import Words, naming
 
 from vmdpotential import engines, registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
@@ -35,7 +36,7 @@ def test_arguments_are_checked_before_a_gpu_is_asked_for():
     many = Interaction("many", lambda r2, rinv, p: rinv * (1 + sum(getattr(p, f"a{n}") * r2 * rinv * rinv
                                                                    for n in range(33))),
                        [Quantity(f"a{n}", "", 1, 0, 2, "") for n in range(33)])
-    with pytest.raises(UsageError, match="33 constants"):
+    with naming(UsageError, "33 constants"):
         sums.direct(CUDA, LATTICE, *good, many.bind())
 
 
@@ -125,10 +126,10 @@ def test_what_is_missing_is_named(driver, compiler, message, pycuda, monkeypatch
 def test_a_full_card_is_refused_with_the_bytes(pycuda):
     pycuda(fake(free=1000))
     coulomb = registry.get("interaction", "coulomb").bind()
-    with pytest.raises(MemoryPlanError, match="GPU memory"):
+    with naming(MemoryPlanError, Words.GPU_MEMORY):
         sums.direct(CUDA, LATTICE, np.zeros((2, 3)), np.ones(2), coulomb)
     gpu = device.gpus()[0]
-    with gpu, pytest.raises(MemoryPlanError, match=r"GPU 0 \(GeForce GTX 960\) .* 5 MB .* 1 kB"):
+    with gpu, naming(MemoryPlanError, "GPU 0 (GeForce GTX 960) ", " 5 MB ", " 1 kB"):
         gpu.buffer("map", 5_000_000)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sums
 from helpers import interaction, random_charges, refused, relative_rms
+from messages import Words, naming
 
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
@@ -47,7 +48,7 @@ def test_an_interaction_without_end_has_no_periodic_sum_of_pairs():
     with refused("cell") as error:
         PotentialSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), Cell(np.eye(3)))
     assert error.value.parameter == "cell"
-    with pytest.raises(UsageError, match="choose one of single") as error:
+    with naming(UsageError, Words.CHOICES, "single") as error:
         PotentialSum(Lattice(np.zeros(3), np.ones(3), (3, 3, 3)), interaction("coulomb"), precision="half")
     assert error.value.parameter == "precision"
 

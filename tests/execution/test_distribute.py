@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import test_batch
 from draws import Draws, total
+from messages import naming
 
 from vmdpotential import progress
 from vmdpotential.errors import BackendError, InputError, TaskError, UsageError
@@ -103,7 +104,7 @@ def test_few_blocks_are_under_way(monkeypatch):
 @pytest.mark.usefixtures("gpus")
 def test_errors_and_stops_end_all_threads(tmp_path):
     before = threading.active_count()
-    with pytest.raises(InputError, match="damaged"):
+    with naming(InputError, "damaged"):
         list(BlockResults(OnGpus(7, stop="12"), range(40), size=4))
 
     def stop(label, fraction):
@@ -121,7 +122,7 @@ def test_errors_and_stops_end_all_threads(tmp_path):
 
 def test_missing_dask_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(BackendError, match=r"\[dask\]"):
+    with naming(BackendError, "[dask]"):
         next(iter(BlockResults(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
 
 
@@ -223,9 +224,9 @@ def test_a_killed_worker_changes_nothing(address, tmp_path):
 @pytest.mark.slow
 def test_errors_of_workers_are_one_line(address):
     at = {"scheduler": address}
-    with pytest.raises(InputError, match="frame 21 "):
+    with naming(InputError, "frame 21 "):
         list(BlockResults(Fails(7, "21", "input"), range(40), size=4, **at))
-    with pytest.raises(TaskError, match="frames 20 to 23: ZeroDivisionError"):
+    with naming(TaskError, "frames 20 to 23: ZeroDivisionError"):
         list(BlockResults(Fails(7, "21", "odd"), range(40), size=4, **at))
 
 
@@ -250,7 +251,7 @@ class Slow(Draws):
 def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="needs Dask")
     monkeypatch.setattr(cluster, "PATIENCE", 1.0)
-    with pytest.raises(BackendError, match=r"tcp://127\.0\.0\.1:9 "):
+    with naming(BackendError, "tcp://127.0.0.1:9 "):
         next(iter(BlockResults(Draws(7), range(4), scheduler="tcp://127.0.0.1:9")))
     folder = tmp_path / "blocks"
     lost = distributed.LocalCluster(
@@ -260,7 +261,7 @@ def test_a_lost_scheduler_is_told_and_blocks_are_kept(tmp_path, monkeypatch):
         results = iter(BlockResults(Slow(7), range(400), size=4, folder=folder, scheduler=lost.scheduler_address))
         next(results)
         lost.sync(lost.scheduler.close)
-        with pytest.raises(TaskError, match="resume"):
+        with naming(TaskError, "resume"):
             list(results)
     finally:
         with contextlib.suppress(TimeoutError):  # there is no scheduler to say goodbye to
@@ -283,7 +284,7 @@ class Counts(Draws):
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "count"), [("value", 1), ("machine", 1 + pools.RETRIES)])
 def test_only_errors_of_a_workers_machine_are_worth_another_worker(address, tmp_path, how, count):
-    with pytest.raises(TaskError, match="odd"):
+    with naming(TaskError, "odd"):
         list(BlockResults(Counts(7, "", how, tmp_path / "flag"), range(4), size=4, scheduler=address))
     assert (tmp_path / "flag").read_text() == count * "x"
 
@@ -293,5 +294,5 @@ def test_tls_without_certificates_names_what_dask_reads(files):
     dask = pytest.importorskip("dask", reason="needs Dask")
     pytest.importorskip("distributed", reason="needs Dask")
     read = {f"distributed.comm.tls.{name}": path for name, path in files.items()}
-    with dask.config.set(read), pytest.raises(BackendError, match="DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT"):
+    with dask.config.set(read), naming(BackendError, "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT"):
         cluster.cluster_pool("tls://127.0.0.1:9", None).__enter__()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from drawn import atoms_of, make, protein_like
 from helpers import refused
 from matplotlib.figure import Figure
+from messages import naming
 
 from vmdpotential.commands.slice import command
 from vmdpotential.errors import UsageError
@@ -102,7 +102,7 @@ def test_shell(map_file, tmp_path, capsys):
     ],
 )
 def test_wrong_usage(map_file, options, message):
-    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+    with naming(UsageError, message) as caught:
         command(**{"maps": [map_file], **options})
     assert caught.value.parameter == next(iter(options))
     assert "\n" not in str(caught.value)

@@ -8,6 +8,7 @@ from helpers import refused
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.contour import ContourSet
 from matplotlib.image import AxesImage
+from messages import naming
 
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
@@ -101,7 +102,7 @@ def test_planes_outside_the_map_are_named():
     grid = make()
     with refused("plane", "z=90"):
         values_on(grid, Plane.parse("z=90"))
-    with pytest.raises(UsageError, match=r"\(1, 1, 0\) through 99 99 0 A"):
+    with naming(UsageError, "(1, 1, 0) through 99 99 0 A"):
         values_on(grid, Plane.through((99, 99, 0), (1, 1, 0)))
     values_on(grid, Plane.parse("z=27.5"))  # the last layer is in
 

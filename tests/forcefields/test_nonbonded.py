@@ -7,6 +7,7 @@ import numpy as np
 import openmm
 import parmed
 import pytest
+from messages import naming
 from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app
 from openmm_pairs import COULOMB, check_energy, check_plain, energy, places
@@ -110,7 +111,7 @@ def test_damaged_prmtop_is_one_line(section, change, added, message, tmp_path):
 def test_ten_twelve_terms_are_refused(tmp_path):
     path = edited(AMBER / "anti.top", tmp_path, "HBOND_ACOEF",
                   lambda lines: ["7.5570E+03".rjust(16) + lines[0][16:], *lines[1:]])
-    with pytest.raises(InputError, match="HBOND_ACOEF"):
+    with naming(InputError, "HBOND_ACOEF"):
         nonbonded(read_topology(path))
 
 
@@ -161,13 +162,13 @@ def test_tpr_with_special_pairs_and_what_is_refused():
     result = nonbonded(read_topology(TPRS / "drew_gmx_4.5.5.double.tpr"))
     assert (result.rule, set(result.charges14)) == ("table", {1.0})  # CHARMM36 with NBFIX of cholesterol
     assert not len(nonbonded(read_topology(MDA / "281_small.tpr")).exclusions)  # of atoms that were taken out
-    with pytest.raises(InputError, match="Buckingham"):
+    with naming(InputError, "Buckingham"):
         nonbonded(read_topology(TPRS / "virtual_sites" / "extra-interactions-2020.tpr"))
 
 
 def test_counts_of_a_damaged_tpr_take_no_memory():
     for ends in ([0, 2**40], [0, 2, 1]):
-        with pytest.raises(ValueError, match="exclusions"):
+        with naming(ValueError, "exclusions"):
             tpr_nonbonded._excluded(ends, [0], 1)
     assert tpr_nonbonded._excluded([0, 2, 3], [0, 1, 7], 2).tolist() == [[0, 0], [0, 1]]
 
@@ -185,11 +186,11 @@ def test_tpr_with_1_4_pairs_that_are_not_excluded():
     assert_allclose(after.c6_14, before.c6_14 + before.c6[before.types[i], before.types[j]])
     assert set(after.charges14) == {1.5}
     kept.general = kept.general._replace(reppow=9.0)
-    with pytest.raises(InputError, match="exponent 9"):
+    with naming(InputError, "exponent 9"):
         kept.nonbonded(names, starts, labels, path)
     kept.general = kept.general._replace(reppow=12.0)
     next(iter(kept.molecules.values())).others = ("LJC14_Q",)
-    with pytest.raises(InputError, match="LJC14_Q"):
+    with naming(InputError, "LJC14_Q"):
         kept.nonbonded(names, starts, labels, path)
 
 
@@ -221,7 +222,7 @@ def test_a_prmtop_is_read_for_it_only_when_it_is_asked_for(monkeypatch):
     monkeypatch.setitem(registry._entries["parameter_reader"], "prmtop", "vmdpotential.plugins.forcefields.none:read")
     structure = read_topology(AMBER / "ache.prmtop")
     assert isinstance(structure.take(np.arange(9)).topology.nonbonded, LazyNonbonded)
-    with pytest.raises(BackendError, match=r"of the plugin forcefields .*ModuleNotFoundError"):
+    with naming(BackendError, "of the plugin forcefields ", "ModuleNotFoundError"):
         nonbonded(structure)
 
 

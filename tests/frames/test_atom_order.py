@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from messages import naming
 
 from vmdpotential.commands.average import command as average
 from vmdpotential.commands.map import command as map_
@@ -18,10 +19,10 @@ OPTIONS = {"method": "direct", "spacing": 4.0, "padding": 2.0}
 
 
 def test_models_of_another_order_are_refused(tmp_path):
-    with pytest.raises(InputError, match="model 1 "):
+    with naming(InputError, "model 1 "):
         average(structure=DATA / "models.pdb", trajectory=DATA / "models_other_order.pdb", fit="none",
                 output=tmp_path / "x.dx", **OPTIONS)
-    with pytest.raises(InputError, match="model 1 "):
+    with naming(InputError, "model 1 "):
         map_(structure=DATA / "models_other_order.pdb", frame=1, output=tmp_path / "x.dx", **OPTIONS)
 
 

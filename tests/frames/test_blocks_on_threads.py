@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from draws import Draws, total
+from messages import naming
 from test_average import CELL, OPTIONS, files  # noqa: F401
 
 from vmdpotential import io, memory, progress
@@ -58,7 +59,7 @@ def test_as_many_as_fit_into_memory_share_the_threads():
 @pytest.mark.usefixtures("five")
 def test_an_error_of_one_ends_all():
     before = threading.active_count()
-    with pytest.raises(InputError, match="damaged"):
+    with naming(InputError, "damaged"):
         list(BlockResults(OnThreads(7, stop="12"), range(40), size=4))
     assert threading.active_count() == before
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from messages import naming
 
 from vmdpotential import progress
 from vmdpotential.execution.blocks import FRAMES_LABEL
@@ -110,9 +111,9 @@ def test_what_a_task_or_a_sum_lacks_is_named():
         def add_block(self, block, count):
             """Add nothing."""
 
-    with pytest.raises(NotImplementedError, match="Empty"):
+    with naming(NotImplementedError, "Empty"):
         run_task(Empty(TASK.frames))
-    with pytest.raises(NotImplementedError, match="Lacking"):
+    with naming(NotImplementedError, "Lacking"):
         Lacking().of_frames(APART)
-    with pytest.raises(NotImplementedError, match="Lacking"):
+    with naming(NotImplementedError, "Lacking"):
         Lacking().merged({}, {}, (1, 1))

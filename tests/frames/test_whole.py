@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import water
+from messages import Words, naming
 
 from vmdpotential.errors import InputError
 from vmdpotential.frames.whole import FrameAlignment, reference_group
@@ -174,7 +175,7 @@ def test_a_periodic_group_is_translated_to_the_same_fraction_of_each_cell():
     place = TRICLINIC.fractional(alignment.weights @ alignment.reference)
     difference = larger.fractional(middle) - place
     np.testing.assert_allclose(difference - np.rint(difference), 0, atol=1e-9)
-    with pytest.raises(InputError, match="no periodic cell"):
+    with naming(InputError, Words.NO_CELL):
         alignment.align(moved, None)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
+from messages import naming
 
 from vmdpotential import cache, progress, registry
 from vmdpotential.engines import automatic_engine
@@ -162,7 +163,7 @@ def test_description_ends_before_the_sections():
 
 
 def test_a_parameter_without_declaration_is_a_mistake_of_the_programmer():
-    with pytest.raises(TypeError, match="lacks Annotated"):
+    with naming(TypeError, "lacks Annotated"):
         Command.of(lambda x: None)
 
 

@@ -18,6 +18,7 @@ import molviewspec
 import mrcfile
 import numpy as np
 import pytest
+from messages import naming
 from pages import (
     Elements,
     content_of,
@@ -192,7 +193,7 @@ def test_a_page_without_a_surface_says_why(npm, molecule, grid):
 def test_a_map_with_gaps_is_refused(npm, molecule, grid):
     values = grid.values.copy()
     values[3, 4, 5] = np.nan
-    with pytest.raises(InputError, match="map 1: "):
+    with naming(InputError, "map 1: "):
         view_page(molecule, grid.with_values(values), viewer_script=npm)
 
 
@@ -587,11 +588,11 @@ def ion_box():
 
 
 def test_a_missing_viewer_script_is_told_how_to_get(npm, tmp_path):
-    with pytest.raises(BackendError, match=r"3Dmol-min\.js"):
+    with naming(BackendError, "3Dmol-min.js"):
         find_viewer_script(tmp_path)
     (tmp_path / "other.js").write_text("alert()")
-    with pytest.raises(InputError, match=r"3Dmol\.js"):
+    with naming(InputError, "3Dmol.js"):
         find_viewer_script(tmp_path / "other.js")
     (npm / "node_modules" / "3dmol" / "LICENSE").unlink()
-    with pytest.raises(BackendError, match="LICENSE"):
+    with naming(BackendError, "LICENSE"):
         find_viewer_script(npm)

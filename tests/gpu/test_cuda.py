@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sums
 from helpers import definition, interaction, random_charges, relative_rms
+from messages import Words, naming
 
 from vmdpotential import registry
 from vmdpotential.engines.cuda import device
@@ -69,7 +70,7 @@ def test_the_same_map_every_time_and_in_slabs(engine, method, monkeypatch):
     np.testing.assert_array_equal(box_map(engine, method), whole)
     assert len(seen) > 1
     monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", "100k")
-    with pytest.raises(MemoryPlanError, match="GPU memory"):
+    with naming(MemoryPlanError, Words.GPU_MEMORY):
         box_map(engine, method)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sums
 from helpers import charges_at, random_charges, relative_rms
+from messages import Words, naming
 
 from vmdpotential import engines
 from vmdpotential.engines.cuda import device, fft
@@ -111,7 +112,7 @@ def test_a_map_in_slabs_and_one_that_does_not_fit(engine, make, monkeypatch):
     np.testing.assert_array_equal(sums.by_mesh(engine, lattice, positions, charges, smooth), whole)
     assert len(seen) == 15
     monkeypatch.setenv("VMDPOTENTIAL_GPU_MEMORY", str(needed))
-    with pytest.raises(MemoryPlanError, match="GPU memory"):
+    with naming(MemoryPlanError, Words.GPU_MEMORY):
         sums.by_mesh(engine, lattice, positions, charges, smooth)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from messages import naming
 from scipy.stats import pearsonr
 
 from vmdpotential import errors
@@ -68,9 +69,9 @@ def test_units_are_converted_or_refused():
     volts = replace(a, values=a.values * coulomb_constant("V") / coulomb_constant("kT/e", 300.0), unit="V",
                     temperature=None)
     assert np.abs(map_difference(a, volts).values).max() < 1e-5 * np.abs(a.values).max()
-    with pytest.raises(errors.InputError, match="units"):
+    with naming(errors.InputError, "units"):
         map_difference(a, replace(a, unit="e/A^3"))
-    with pytest.raises(errors.InputError, match="temperature"):
+    with naming(errors.InputError, "temperature"):
         map_difference(a, replace(a, temperature=None))
 
 

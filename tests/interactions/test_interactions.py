@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cuda_kernels import traced_on_the_host
 from helpers import FOREIGN
+from messages import naming
 from scipy import constants, special
 
 from vmdpotential import registry, units
@@ -33,7 +34,7 @@ def test_parameters_have_limits_and_meaning(name):
     for quantity in registry.get("interaction", name).quantities:
         assert quantity.low <= quantity.default <= quantity.high
         assert quantity.description
-        with pytest.raises(UsageError, match=quantity.name):
+        with naming(UsageError, quantity.name):
             registry.get("interaction", name).bind(**{quantity.name: quantity.low / 2 - 1})
 
 
@@ -113,11 +114,11 @@ def test_program_evaluated_with_numpy_equals_the_function(interaction):
 
 
 def test_functions_that_cannot_be_traced_are_refused():
-    with pytest.raises(TypeError, match="branch"):
+    with naming(TypeError, "branch"):
         tracing.trace_radial(lambda r2, rinv, p: rinv if less(r2, 4.0) else r2, [])
-    with pytest.raises(TypeError, match="powers"):
+    with naming(TypeError, "powers"):
         tracing.trace_radial(lambda r2, rinv, p: r2**0.5, [])
-    with pytest.raises(TypeError, match="depend"):
+    with naming(TypeError, "depend"):
         tracing.trace_radial(lambda r2, rinv, p: p.a * 2, ["a"])
 
 

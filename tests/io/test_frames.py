@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from messages import naming
 from written_frames import write_frames
 
 from vmdpotential.errors import InputError
@@ -134,9 +135,9 @@ def test_frames_beyond_the_end_are_told(caplog, tmp_path):
         assert len(Trajectory(tmp_path / "one.dcd", 3, slice(0, 2)).numbers()) == 1
     assert "has 5 frames, none from 5 to 8" in caplog.text
     assert "has 1 frame, none from 1 to 1" in caplog.text
-    with pytest.raises(InputError, match=r"5 frames, .* 0 to 4"):
+    with naming(InputError, "5 frames, ", " 0 to 4"):
         Trajectory(path, 3, slice(5, None)).numbers()
-    with pytest.raises(InputError, match=r"3 atoms .* 4"):
+    with naming(InputError, "3 atoms ", " 4"):
         Trajectory(path, 4).numbers()
 
 
@@ -158,7 +159,7 @@ def test_frames_of_a_part_are_not_beyond_the_end(caplog, tmp_path, step):
 def test_coordinates_that_are_implausible_are_told(tmp_path, value):
     positions = np.zeros((2, 4, 3))
     positions[1, 2, 1] = value
-    with pytest.raises(InputError, match="frame 1 atom 3 "):
+    with naming(InputError, "frame 1 atom 3 "):
         list(Trajectory(write_frames(tmp_path / "frames.dcd", positions, CELL), 4))
     large = write_frames(tmp_path / "large.dcd", np.full((1, 40, 3), 9e7), CELL)
     assert len(list(Trajectory(large, 40, single=True))) == 1
@@ -171,9 +172,9 @@ def test_a_cell_that_is_missing_or_another_is_refused(tmp_path):
     for frame in frames[:2]:
         np.testing.assert_allclose(periodic_cell(path, frame, CELL).parameters, cells[frame.number].parameters,
                                    rtol=1e-4)
-    with pytest.raises(InputError, match=r"frame 2 .* 12\d %"):
+    with naming(InputError, "frame 2 ", " 12", " %"):
         periodic_cell(path, frames[2], CELL)
-    with pytest.raises(InputError, match="frame 3 "):
+    with naming(InputError, "frame 3 "):
         periodic_cell(path, frames[3], CELL)
 
 
@@ -185,7 +186,7 @@ def test_what_goes_wrong_ahead_is_told_where_frames_are_taken():
 
     taken = read_ahead(frames())
     assert [next(taken).number, next(taken).number] == [0, 1]
-    with pytest.raises(InputError, match="third"):
+    with naming(InputError, "third"):
         next(taken)
 
 
@@ -207,7 +208,7 @@ def test_frames_that_are_not_there(tmp_path):
         with pytest.raises(InputError, match=message):
             list(Trajectory(path, 3341, frames))
     for text in ("", "1:2:0", "1:2:3:4", "x", "1.5:"):
-        with pytest.raises(ValueError, match="frames"):
+        with naming(ValueError, "frames"):
             parse_frames(text)
 
 

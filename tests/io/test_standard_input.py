@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from damaged import CUBE, DX, MRC, NPZ, PDB, PSF, SEEDS, TEXTS, read, same
 from fuzz import seeds
+from messages import naming
 
 from vmdpotential import read_map, read_structure, write_map
 from vmdpotential.errors import InputError, MemoryPlanError
@@ -49,27 +50,27 @@ def test_standard_input(tmp_path, stdin, pack):
 
 def test_standard_input_that_has_nothing(stdin, monkeypatch):
     stdin(b"")
-    with pytest.raises(InputError, match=r"^standard input: "):
+    with naming(InputError, "standard input: "):
         read_structure("-")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(), isatty=lambda: True))
-    with pytest.raises(InputError, match=r"^standard input: "):
+    with naming(InputError, "standard input: "):
         read_map("-")
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError, match=r"^standard input: "):
+    with naming(InputError, "standard input: "):
         read_map("-")
-    with pytest.raises(InputError, match="file name"):
+    with naming(InputError, "file name"):
         read_structure("a\0b.pdb")
     stdin(b"no format\n" * 9)
-    with pytest.raises(InputError, match=r"^standard input: "):
+    with naming(InputError, "standard input: "):
         read_structure("-")
 
 
 def test_streams_are_bounded(stdin, monkeypatch):
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
     stdin(b" " * 10_000_000)
-    with pytest.raises(MemoryPlanError, match="standard input "):
+    with naming(MemoryPlanError, "standard input "):
         read_structure("-")
-    with pytest.raises(MemoryPlanError, match="/dev/zero "):
+    with naming(MemoryPlanError, "/dev/zero "):
         read_map("/dev/zero")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz.seeds import frames, system
+from messages import naming
 from scipy.io import netcdf_file
 
 import vmdpotential as vp
@@ -80,7 +81,7 @@ def test_models_of_an_mmcif_file_are_frames(tmp_path, caplog):
                     + "".join(atom.format(n=n, x=10 * model + n, model=model) for model in (1, 2, 5) for n in (1, 2)))
     assert Trajectory(path, 2).numbers() == range(3)
     assert [frame.positions[:, 0].tolist() for frame in Trajectory(path, 2, slice(1, None))] == [[21, 22], [51, 52]]
-    with pytest.raises(InputError, match=r"2 atoms .* 3"):
+    with naming(InputError, "2 atoms ", " 3"):
         list(Trajectory(path, 3))
     assert not caplog.records  # that the first one is used
     assert len(read_structure(path)) == 2
@@ -147,7 +148,7 @@ def test_numbers_that_are_none_are_those_of_a_frame(tmp_path):
     content = bytearray((FILES / "tip125_tric_C36.dcd").read_bytes())
     content[-8:-4] = np.array([np.nan], "<f4").tobytes()  # the last atom's z
     path.write_bytes(content)
-    with pytest.raises(InputError, match="frame 9 atom 375 "):
+    with naming(InputError, "frame 9 atom 375 "):
         list(Trajectory(path, 375))
 
 
@@ -278,7 +279,7 @@ def test_frames_that_end_with_end_alone(tmp_path):
     packed = tmp_path / "packed.pdb.gz"
     packed.write_bytes(gzip.compress(text.replace("END\n", "ENDMDL\n").encode()))
     assert len(Trajectory(packed, 94).numbers()) == 2
-    with pytest.raises(InputError, match=r"2 frames, .* 0 to 1"):
+    with naming(InputError, "2 frames, ", " 0 to 1"):
         list(Trajectory(packed, 94, slice(5, 6)))
 
 
@@ -314,7 +315,7 @@ def test_netcdf_of_64_bit_data_and_other_units_are_told_apart(tmp_path):
     (tmp_path / "five.nc").write_bytes(b"CDF\x05" + raw[4:])
     (tmp_path / "lj.nc").write_bytes(raw.replace(b"angstrom", b"sigmasig", 1))
     for name, word in (("five.nc", "CDF-5"), ("lj.nc", "sigmasig")):
-        with pytest.raises(InputError, match=f"{name}.*{word}"):
+        with naming(InputError, name, word):
             list(Trajectory(tmp_path / name, 24))
 
 
@@ -382,7 +383,7 @@ def test_a_unit_that_nobody_states_is_asked_for(without_unit, tmp_path):
     names.write_text("".join(f"ATOM  {n:5d}  NA   NA A{n:4d}    {n:8.3f}{0:8.3f}{0:8.3f}  1.00  0.00          NA\n"
                              for n in (1, 2, 3)))
     if path.suffix == ".nc":  # also where it is the structure
-        with pytest.raises(InputError, match=path.name):
+        with naming(InputError, path.name):
             read_structure(path, topology=names)
     result = vp.rdf(names, path, between=["all", "all"], range=5, length_unit="nm")
     assert result.frames == 2
@@ -414,13 +415,13 @@ def test_a_dcd_with_64_bit_markers_is_refused_in_our_words(tmp_path, order):
         at += 8 + size
     (tmp_path / "wide.dcd").write_bytes(made)
     for use in (list, Trajectory.numbers):
-        with pytest.raises(InputError, match=r"wide\.dcd: .*64 bits.* 32"):
+        with naming(InputError, "wide.dcd: ", "64 bits", " 32"):
             use(Trajectory(tmp_path / "wide.dcd", 24))
 
 
 def test_an_h5md_file_without_units_is_told_in_our_words():
     pytest.importorskip("h5py")
-    with pytest.raises(InputError, match=r"no_units\.h5md") as error:
+    with naming(InputError, "no_units.h5md") as error:
         list(Trajectory(DATA / "no_units.h5md", 24))
     assert "convert_units" not in str(error.value)
 

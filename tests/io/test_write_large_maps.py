@@ -2,13 +2,13 @@
 
 import errno
 import os
-import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from map_files import PROVENANCE, make
+from messages import naming
 
 from vmdpotential import progress, write_structure
 from vmdpotential.errors import InputError, OutputError, UsageError
@@ -58,7 +58,7 @@ def test_processes_write_different_shards_at_once(tmp_path):
     assert [process.wait() for process in running] == [0, 0]
     writer.finish(grid)
     np.testing.assert_array_equal(read_map(path).values, grid.values)
-    with pytest.raises(ValueError, match="16"):
+    with naming(ValueError, "16"):
         writer.put(8, grid.values[:, :, :16])
 
 
@@ -70,7 +70,7 @@ def test_values_that_are_not_finite_are_not_written_in_slabs(tmp_path):
     with MapWriters([path], [0], False, [path]) as writers:
         writers.begin(grid.lattice)
         writers.put(0, values[None, :, :, :16])
-        with pytest.raises(InputError, match=r"m.mrc: .* at -2.5 5.5 48.75 A") as caught:
+        with naming(InputError, "m.mrc: ", " at -2.5 5.5 48.75 A") as caught:
             writers.put(32, values[None, :, :, 32:])
         writers.__exit__(type(caught.value), caught.value, None)
     assert not os.listdir(tmp_path)
@@ -81,7 +81,7 @@ def test_force_replaces_a_zarr_map_and_no_other_folder(tmp_path):
     grid = make()
     write_map(make(seed=2), path)
     mode = path.stat().st_mode
-    with pytest.raises(UsageError, match=re.escape(str(path))):
+    with naming(UsageError, path):
         write_map(grid, path)
     write_map(grid, path, force=True)
     np.testing.assert_array_equal(read_map(path).values, grid.values)
@@ -153,7 +153,7 @@ def test_a_zarr_map_is_put_back_when_renaming_fails(exchange, failing, tmp_path,
         monkeypatch.setattr(hidden, "sync", lambda name, like=None: fail() if name == tmp_path else sync(name, like))
     else:
         monkeypatch.setattr(os, "replace", rename)
-    with pytest.raises(OutputError, match="broken"):
+    with naming(OutputError, "broken"):
         write_map(new, path, force=True)
     monkeypatch.setattr(hidden, "sync", sync)
     np.testing.assert_array_equal(read_map(path).values, old.values)

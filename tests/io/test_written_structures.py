@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import gemmi
@@ -11,6 +10,7 @@ import numpy as np
 import openmm.app
 import pytest
 from helpers import slow
+from messages import Words, naming
 from structure_files import MDA, OPENMM, PER_ATOM, TOOLS, assert_same, atom_lines, structure_of, universe
 
 from vmdpotential import io, place_ions
@@ -163,11 +163,11 @@ def test_several_outputs_or_none(tmp_path):
     assert_same(structure, io.read_structure(paths[1]))
     again = io.read_structure(paths[0], paths[2])
     np.testing.assert_allclose(again.charges, structure.charges, atol=1e-6)
-    with pytest.raises(UsageError, match=re.escape(str(paths[1]))):
+    with naming(UsageError, paths[1]):
         io.write_structures(structure, [tmp_path / "new.pdb", paths[1]])
     assert not (tmp_path / "new.pdb").exists()
     io.write_structures(structure, paths, force=True)
-    with pytest.raises(OutputError, match="does not exist"):
+    with naming(OutputError, Words.MISSING_FOLDER):
         io.write_structure(structure, tmp_path / "no" / "a.pdb")
     first = paths[1].read_bytes()
     io.write_structure(structure, paths[1], force=True)
@@ -202,7 +202,7 @@ def test_velocities_that_columns_do_not_hold(suffix, speed, tmp_path):
     fits, wide = np.zeros((len(structure), 3)), np.zeros((len(structure), 3))
     fits[-1, 2], wide[-1, 2] = 0.999 * speed, speed
     io.write_structure(replace(structure, velocities=fits), tmp_path / f"fits{suffix}")
-    with pytest.raises(UsageError, match="velocities"):
+    with naming(UsageError, "velocities"):
         io.write_structure(replace(structure, velocities=wide), tmp_path / f"wide{suffix}")
     assert [path.name for path in tmp_path.iterdir()] == [f"fits{suffix}"]
 

@@ -11,6 +11,7 @@ import ewald
 import numpy as np
 import pytest
 from helpers import refused, slow
+from messages import Words, naming
 from scipy import constants
 from structure_files import MDA, OPENMM, TOOLS
 
@@ -334,5 +335,5 @@ def test_viewers_pass_a_structure_and_need_no_output(sin):
 
 def test_placed_ions_have_no_parameters_of_the_file_that_does_not_know_them(jac):
     placed = place_ions(jac, concentration=0.1).structure
-    with pytest.raises(InputError, match="Lennard-Jones"):
+    with naming(InputError, Words.NO_LENNARD_JONES):
         nonbonded(placed)

@@ -9,6 +9,7 @@ import golden
 import numpy as np
 import pytest
 from helpers import refused
+from messages import Words, naming
 from scipy.stats import chi2
 
 from vmdpotential import memory, place_ions
@@ -152,7 +153,7 @@ def test_replicas_are_the_placements_of_their_seeds_in_numbered_files(tmp_path, 
     assert report.data["distributions"]["placements"] == 3
     assert report.data["least_distances"]["MG"]["ion"] == min(
         ion.ion_distance for each in three for ion in each.ions if ion.name == "MG")
-    with pytest.raises(UsageError, match="exists"):
+    with naming(UsageError, Words.EXISTS):
         command(structure=golden.structure(), replicas=2, output=[tmp_path / "a.b.pdb"], site="random")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import ewald
 import numpy as np
 import pytest
+from messages import Words, naming
 from scipy import constants
 
 import vmdpotential
@@ -92,33 +93,33 @@ def test_a_site_at_exactly_the_distance_is_allowed():
 
 def test_kinds_of_room_that_run_out():
     waters = [(6.0, 0, 0), (0, 6.5, 0), (0, 7.5, 0)]
-    with pytest.raises(NoRoomError, match=r"1 of 2 .*20 A.* between") as error:
+    with naming(NoRoomError, "1 of 2 ", "20 A", " between") as error:
         place_ions(drop(-2.0, waters), between=20)
     assert error.value.exit_code == 3
-    with pytest.raises(NoRoomError, match=r"0 of 2 .* 1 of 3 .*7 A .* from_solute"):
+    with naming(NoRoomError, "0 of 2 ", " 1 of 3 ", "7 A ", " from_solute"):
         place_ions(drop(-2.0, waters), from_solute=7)
-    with pytest.raises(NoRoomError, match="3 waters"):
+    with naming(NoRoomError, "3 waters"):
         place_ions(drop(-4.0, waters))
-    with pytest.raises(NoRoomError, match="own image"):
+    with naming(NoRoomError, Words.OWN_IMAGE):
         place_ions(drop(-1.0, waters, Cell.from_parameters(12, 12, 12)), between=12.5)
-    with pytest.raises(NoRoomError, match="own image"):
+    with naming(NoRoomError, Words.OWN_IMAGE):
         place_ions(drop(-1.0, waters, Cell.from_parameters(40, 40, 12)), between=12.5, site="random", seed=1)
 
 
 def test_unsuitable_structures():
-    with pytest.raises(InputError, match="no waters"):
+    with naming(InputError, Words.NO_WATERS):
         place_ions(drop(-1.0, []))
-    with pytest.raises(InputError, match=r"P 2.* expand=cell"):
+    with naming(InputError, "P 2", " expand=cell"):
         place_ions(drop(-1.0, [(6, 0, 0)], Cell.from_parameters(40, 40, 40, space_group="P 2")))
-    with pytest.raises(InputError, match="charges"):
+    with naming(InputError, "charges"):
         place_ions(replace(drop(-1.0, [(6, 0, 0)]), charges=None))
     charged = drop(-1.0, [(6, 0, 0), (8, 0, 0)])
-    with pytest.raises(InputError, match="TIP33:OH2 with"):
+    with naming(InputError, "TIP33:OH2 with"):
         place_ions(charged.with_charges([*charged.charges[:-1], 0.1]))
     merged = replace(charged, residue_index=[0] + [1] * 6)
-    with pytest.raises(InputError, match="second oxygen"):
+    with naming(InputError, Words.SECOND_OXYGEN):
         place_ions(merged)
-    with pytest.raises(InputError, match="not an integer"):
+    with naming(InputError, Words.NOT_INTEGER):
         place_ions(drop(-1.5, [(6, 0, 0)]))
 
 

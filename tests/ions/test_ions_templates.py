@@ -1,7 +1,6 @@
 """Ions of several atoms: where their atoms are, what they cost, which waters go, and what files hold of them."""
 
 import itertools
-import re
 from dataclasses import replace
 
 import ewald
@@ -9,6 +8,7 @@ import golden
 import numpy as np
 import pytest
 from helpers import refused
+from messages import naming
 
 from vmdpotential import place_ions, read_structure
 from vmdpotential.commands.ionize import command
@@ -146,7 +146,7 @@ def test_files_hold_the_ions_or_say_why_not(tmp_path):
     assert read_structure(outputs[2]).net_charge == pytest.approx(0, abs=1e-3)
     with refused("ion_template"):
         command(output=[tmp_path / "out.psf"], **options)
-    with pytest.raises(UsageError, match=re.escape(str(file))):
+    with naming(UsageError, file):
         command(output=[file], force=True, **options)
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_ion_is_refused():
             template_of(name, ion)
     with refused("cation"):
         place_ions(golden.structure(), templates=TEMPLATES, cation="SO4")
-    with pytest.raises(NoRoomError, match=r"21\.49 A"):
+    with naming(NoRoomError, "21.49 A"):
         place_ions(golden.structure(), templates=TEMPLATES, ions={"SO4": 1}, from_solute=20)
     for text in ("NH4", "NH4=", "=a.pqr", "NH4=a,NH4=b"):
         with refused("ion_template"):

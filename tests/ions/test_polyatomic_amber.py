@@ -8,6 +8,7 @@ import numpy as np
 import openmm
 import parmed
 import pytest
+from messages import naming
 from openmm import app
 from test_write_amber import AMBER, COORDINATES, TIP3P, TOP, energies, stripped
 
@@ -159,10 +160,10 @@ def test_what_is_not_defined_or_defined_otherwise_is_refused_before_any_work(
     _, folder = written
     options = {"ions": "ACT=2,SOD=2", "ion_template": f"ACT={folder / 'acetate.pqr'}",
                "output": (tmp_path / "a.prmtop",)}
-    with pytest.raises(InputError, match=r"ACT .* C1, H1, .*tleap"):
+    with naming(InputError, "ACT ", " C1, H1, ", "tleap"):
         command(structure=COORDINATES, topology=TOP, parameters=(TIP3P,), **options)
     other = acetate(tmp_path / "other.prmtop", charge=0.01)
-    with pytest.raises(InputError, match=r"ACT O1 is -0.8529 e, .* -0.8629 e"):
+    with naming(InputError, "ACT O1 is -0.8529 e, ", " -0.8629 e"):
         command(structure=COORDINATES, topology=TOP, parameters=(other, TIP3P), **options)
 
 
@@ -173,9 +174,9 @@ def test_definitions_that_cannot_be_taken_over_whole_are_refused(written: tuple[
         names = io.read_topology(path)
         atoms = slice(*names.residue_starts[row : row + 2])
         return names, str(names.residue_names[atoms][0]), names.atom_names[atoms].tolist()
-    with pytest.raises(InputError, match="CHARMM"):
+    with naming(InputError, "CHARMM"):
         definition_of(*first_residue(AMBER / "parmed_fad.prmtop"))
-    with pytest.raises(InputError, match="ALA"):
+    with naming(InputError, "ALA"):
         definition_of(*first_residue(TOP, 1))
     parm = parmed.load_file(str(folder / "ACT.prmtop"))
     parm.parm_data["LENNARD_JONES_ACOEF"][1] *= 1.01

@@ -13,6 +13,7 @@ import openmm
 import parmed
 import pytest
 from MDAnalysisTests import datafiles
+from messages import naming
 from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app, unit
 from scipy.io import netcdf_file
@@ -202,27 +203,27 @@ def test_velocities_are_in_units_of_amber(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_refused_with_a_hint(tmp_path: Path) -> None:
     output = (tmp_path / "out.prmtop", tmp_path / "out.rst7")
-    with pytest.raises(InputError, match="give parameters"):
+    with naming(InputError, "parameters"):
         ionize(COORDINATES, TOP, output=output)
     placed = place_ions(io.read_structure(COORDINATES, TOP), ions={"SOD": 1, "CLA": 1}, site="random", seed=1)
-    with pytest.raises(InputError, match=r"Na\+, Cl-; give parameters"):
+    with naming(InputError, "Na+, Cl-", "parameters"):
         io.write_structures(placed.structure, output)
     frcmod = tmp_path / "frcmod"
     frcmod.write_text(FRCMOD.replace("Cl- ", "Cl* "))
-    with pytest.raises(InputError, match=r"frcmod: .* Cl-;"):
+    with naming(InputError, "frcmod: ", " Cl-;"):
         ionize(COORDINATES, TOP, ions={"SOD": 1, "CLA": 1}, site="random", seed=1, output=output, parameters=(frcmod,))
     frcmod.write_text("ions\n")
-    with pytest.raises(InputError, match="Amber"):
+    with naming(InputError, "Amber"):
         ionize(COORDINATES, TOP, ions={"SOD": 1, "CLA": 1}, site="random", seed=1, output=output, parameters=(frcmod,))
-    with pytest.raises(UsageError, match=re.escape(str(output[0]))):
+    with naming(UsageError, output[0]):
         io.write_structure(io.read_structure(AMBER.parent / "adk_open_10res.pdb"), output[0])
     odd = tmp_path / "odd.prmtop"
     odd.write_bytes(TOP.read_bytes() + b"%FLAG LES_FAC\n%FORMAT(5E16.8)\n\n")
-    with pytest.raises(InputError, match=r"odd.prmtop: .* LES_FAC \(line \d+\)"):
+    with naming(InputError, "odd.prmtop: ", "LES_FAC (line "):
         io.write_structure(io.read_structure(COORDINATES, odd), output[0])
     odd.write_bytes(re.sub(rb"(?<=%FORMAT\(5E16.8\))( *\n)", rb"\1     ", TOP.read_bytes(), count=1))
     structure = io.read_structure(COORDINATES, odd)
-    with pytest.raises(InputError, match=r"CHARGE \(line \d+\)"):
+    with naming(InputError, "CHARGE (line "):
         io.write_structure(structure, output[0])
     part = io.read_structure(COORDINATES, TOP).take(np.arange(4, 30))
     with pytest.raises(InputError):

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from messages import naming
 
 from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.kernels import build, launch, threads
@@ -151,7 +152,7 @@ def test_an_instruction_set_that_does_not_exist_is_refused(monkeypatch):
 
 
 def test_missing_libraries_are_named(tmp_path):
-    with pytest.raises(BackendError, match=str(tmp_path)):
+    with naming(BackendError, tmp_path):
         launch.load_library(tmp_path)
 
 

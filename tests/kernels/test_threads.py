@@ -9,6 +9,7 @@ import time
 
 import pytest
 from helpers import refused
+from messages import naming
 
 from vmdpotential import progress
 from vmdpotential.kernels import threads
@@ -114,7 +115,7 @@ def test_threads_that_cannot_be_started_are_an_error(monkeypatch):
 
     monkeypatch.setattr(threads, "_idle", [])
     monkeypatch.setattr(threads._thread, "start_new_thread", refuse)
-    with pytest.raises(RuntimeError, match="start new thread"):
+    with naming(RuntimeError, "start new thread"):
         threads.together(lambda worker, board: wait(board, ARRIVED, 3), 3)
 
 

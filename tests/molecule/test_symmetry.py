@@ -11,6 +11,7 @@ from deposited import ALONG_Y, ASSEMBLY, crystal_file
 from fuzz.kinds import REMARK_350
 from fuzz.seeds import system
 from helpers import shell
+from messages import naming
 from structure_files import MDA
 
 from vmdpotential import registry
@@ -37,7 +38,7 @@ def test_the_cell_of_a_crystal():
         actual = made.positions[n * len(structure) : (n + 1) * len(structure)] @ np.linalg.inv(structure.cell.vectors)
         shift = actual - expected
         np.testing.assert_allclose(shift, np.round(shift[0])[None].repeat(len(shift), 0), atol=1e-6)
-    with pytest.raises(Exception, match="no cell"):
+    with naming(Exception, "no cell"):
         symmetry.crystal(replace(structure, cell=None))
 
 
@@ -69,7 +70,7 @@ def test_operators_that_are_none_are_refused(change, tmp_path):
     path = tmp_path / "two.pdb"
     write_structure(system(), path)
     path.write_text(change(REMARK_350 + path.read_text()))
-    with pytest.raises(InputError, match=path.name):
+    with naming(InputError, path.name):
         symmetry.assembly(read_structure(path), path, "1")
 
 

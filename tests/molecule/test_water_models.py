@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from helpers import refused
+from messages import naming
 from structure_files import OPENMM, of_universe, universe
 
 from vmdpotential.errors import ChargeError
@@ -112,7 +113,7 @@ def test_water_model_as_asked() -> None:
     result, report = charges_and_report(water_of("HOH", "O H1 H2"), water="spce")
     assert result.known_charges.tolist() == [-0.8476, 0.4238, 0.4238]
     assert report.waters == {"SPC/E": "as asked"}
-    with pytest.raises(ChargeError, match=r"HOH .* 3 .* OPC .* 4"):
+    with naming(ChargeError, "HOH ", " 3 ", " OPC ", " 4"):
         assign_charges(water_of("HOH", "O H1 H2"), water="opc")
     with refused("water"):
         assign_charges(water_of("HOH", "O H1 H2"), water="tip6p")

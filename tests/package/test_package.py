@@ -13,6 +13,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from messages import naming
 
 import vmdpotential
 from vmdpotential import registry, tasks
@@ -23,7 +24,7 @@ HEAVY = {"gemmi", "matplotlib", "scipy", "MDAnalysis", "pandas"}
 
 def test_public_names_are_listed_and_no_others():
     assert set(vmdpotential.__all__) <= set(dir(vmdpotential))
-    with pytest.raises(AttributeError, match="'spam'"):
+    with naming(AttributeError, "'spam'"):
         vmdpotential.spam  # noqa: B018
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers import refused
+from messages import Words, naming
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
@@ -109,7 +110,7 @@ def test_broken_plugins_are_named_and_the_rest_works(program):
 def test_unknown_names_list_the_known():
     with refused("method", "magic"):
         registry.get("method", "magic")
-    with pytest.raises(UsageError, match="choose one of command"):
+    with naming(UsageError, Words.CHOICES, "command"):
         registry.register("viewer", "x", None)
     with refused("name"):
         registry.register("engine", "cpu", None)

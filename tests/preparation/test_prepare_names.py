@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from messages import Words, naming
 
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import InputError, TaskError, UsageError
@@ -91,7 +92,7 @@ def test_clusters_of_metals_have_the_charge_of_a_stated_state(name, net):
 
 @pytest.mark.parametrize("name", ["OEX", "ICS", "CUZ"])
 def test_clusters_of_unknown_oxidation_state_are_refused_by_name(name):
-    with pytest.raises(TaskError, match=f"{name}1 .*oxidation state") as caught:
+    with naming(TaskError, f"{name}1 ", "oxidation state") as caught:
         prepare_structure(cluster(name))
     assert "{charges}" in caught.value.hint
 
@@ -174,7 +175,7 @@ def test_conformers_without_a_mark_are_one_residue_and_others_are_refused():
     assert len(result.rows) == 1
     assert sum(result.left_out.values()) == 5
     apart = replace(conformers, positions=conformers.positions + 9.0 * (np.arange(10) > 4)[:, None])
-    with pytest.raises(TaskError, match="ALA1"):
+    with naming(TaskError, "ALA1"):
         prepare_structure(apart)
 
 
@@ -191,7 +192,7 @@ def test_two_residues_at_one_place_are_the_more_occupied_one():
 
 
 def test_residues_without_a_name_are_described_by_their_atoms():
-    with pytest.raises(TaskError, match="atoms O"):
+    with naming(TaskError, "atoms O"):
         prepared("no_residue_names.pdb")
 
 
@@ -218,7 +219,7 @@ def test_a_table_of_v3000_may_continue_lines_and_is_refused_if_it_is_incomplete(
     (charges,), (expected,) = read_residue_charges(path), read_residue_charges(DATA / "acetate_v3000.sdf")
     assert charges.charges == expected.charges
     path.write_text(text.replace("M  V30 6 1 1 7\n", ""))
-    with pytest.raises(InputError, match="incomplete"):
+    with naming(InputError, Words.INCOMPLETE):
         read_residue_charges(path)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
+from messages import Words, naming
 from pymol import CmdException
 
 from vmdpotential import registry
@@ -137,7 +138,7 @@ def test_warnings_are_told_with_pymols_arguments(survey_cmd, do, capfd):
 
 
 def test_errors_are_pymols_own_class(survey_cmd):
-    with pytest.raises(CmdException, match="must be above 0"):
+    with naming(CmdException, Words.NOT_POSITIVE):
         survey_cmd.keyword["potential_survey"][0](spacing="0", _self=survey_cmd)
 
 

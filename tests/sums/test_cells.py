@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from messages import naming
 
 from vmdpotential import memory
 from vmdpotential.errors import MemoryPlanError
@@ -31,5 +32,5 @@ def test_cells_are_larger_where_most_would_be_empty():
 
 def test_cells_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "limit", lambda **_: 1000)
-    with pytest.raises(MemoryPlanError, match="1 A"):
+    with naming(MemoryPlanError, "1 A"):
         cells.sort(np.array([[0.0, 0, 0], [9, 9, 9]]), 1.0, 3)

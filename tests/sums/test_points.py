@@ -8,6 +8,7 @@ import ewald
 import numpy as np
 import pytest
 from helpers import charges_at, rms, slow
+from messages import Words, naming
 
 import vmdpotential
 from vmdpotential import potential_at
@@ -289,11 +290,11 @@ def test_wrong_usage_is_one_line(options, parameter, message):
 
 def test_unsuitable_structures():
     structure = charges_at([(0, 0, 0)], [1.0])
-    with pytest.raises(InputError, match="no periodic cell"):
+    with naming(InputError, Words.NO_CELL):
         potential_at(structure, [[1.0, 2.0, 3.0]], boundary="periodic")
     bare = Structure(positions=np.zeros((1, 3)), atom_names=["C"], residue_names=["LIG"], residue_ids=[1],
                      residue_index=[0])
-    with pytest.raises(TaskError, match="LIG"):  # which is needed to complete it
+    with naming(TaskError, "LIG"):  # which is needed to complete it
         potential_at(bare, [[1.0, 2.0, 3.0]])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import relative_rms, water
+from messages import naming
 
 from vmdpotential import maps, progress, registry, write_structure
 from vmdpotential.commands import map as map_command
@@ -121,7 +122,7 @@ def test_the_refusal_of_a_map_names_formats_that_take_it(monkeypatch):
     structure = water(20)
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "1M")
     for method in ("direct", "cutoff", "pme", "msm"):
-        with pytest.raises(MemoryPlanError, match=r"\.zarr or \.mrc"):
+        with naming(MemoryPlanError, ".zarr or .mrc"):
             potential_map(structure, method=method, spacing=0.5, engine="cpu")
     with pytest.raises(MemoryPlanError) as caught:  # not where it was done so already
         potential_map(structure, method="direct", spacing=0.2, engine="cpu", sink=KeptMap())

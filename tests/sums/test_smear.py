@@ -7,6 +7,7 @@ import ewald
 import numpy as np
 import pytest
 from helpers import charges_at, refused, relative_rms, slow
+from messages import naming
 from scipy.special import erf
 
 from vmdpotential import maps, registry
@@ -156,7 +157,7 @@ def test_a_charged_gaussian_sheet():
 def test_gaussians_too_narrow_for_a_mesh_are_refused_with_a_hint(monkeypatch):
     structure = charges_at(POSITIONS, CHARGES, Cell.from_parameters(40, 40, 40))
     monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "40M")
-    with pytest.raises(MemoryPlanError, match="smear"):
+    with naming(MemoryPlanError, "smear"):
         maps.potential_map(structure, smear=0.2, spacing=4, engine="cpu", tolerance=1e-3, method="pme")
     # where each atom may be summed, that is done
     grid = maps.potential_map(structure, smear=0.2, spacing=4, engine="cpu", boundary="open")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import water
+from messages import naming
 from scipy.ndimage import label, map_coordinates
 
 import vmdpotential as vp
@@ -264,7 +265,7 @@ def test_what_the_command_refuses(files, options, parameter):
 
 
 def test_a_surface_needs_atoms_with_radii_and_a_map_around_it(files):
-    with pytest.raises(errors.InputError, match="radius"):
+    with naming(errors.InputError, "radius"):
         molecular_surface(carbons([[0, 0, 0]]), atoms="all", radii=np.zeros(1))
     far = Grid(Lattice(np.full(3, 500.0), np.ones(3), (3, 3, 3)), np.zeros((3, 3, 3)))
     write_map(far, files / "far.dx")
