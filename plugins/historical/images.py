@@ -96,21 +96,23 @@ def all_images(smooth: Kernel, radius: float, points: Floats, lengths: tuple[int
         return result
 
     result = near_images(difference, radius, points, vectors)
-    waves = [np.arange(-m, m + 1) for m in
-             (2 * alpha * REACH * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)]
+    # of two opposite waves one, as their sum is twice its real part
+    most = (2 * alpha * REACH * np.linalg.norm(vectors, axis=1) / (2 * np.pi)).astype(int)
+    waves = [np.arange(0 if axis == 0 else -m, m + 1) for axis, m in enumerate(most)]
+    grids = np.meshgrid(*waves, indexing="ij", sparse=True)
     reciprocal = 2 * np.pi * np.linalg.pinv(vectors)  # columns
-    k = np.linalg.norm(np.stack(np.meshgrid(*waves, indexing="ij"), -1) @ reciprocal.T, axis=-1)
-    zero = tuple(len(wave) // 2 for wave in waves)
+    k2 = sum(sum(c * n for c, n in zip(row, grids, strict=True)) ** 2 for row in reciprocal)
+    zero = (0, *most[1:])
     if len(periodic) == 3:
         volume = abs(np.linalg.det(vectors))
-        k[zero] = 1.0
-        factors = 4 * np.pi / volume * np.exp(-((k / (2 * alpha)) ** 2)) / k**2
+        k2[zero] = 1.0
+        factors = 4 * np.pi / volume * np.exp(k2 * (-0.25 / alpha**2)) / k2
         factors[zero] = -np.pi / (alpha**2 * volume)
         return result + _at_nodes(factors[..., None], waves, counts)[..., 0]
     (axis,) = set(range(3)) - set(periodic)
     z = np.moveaxis(points[..., axis], axis, 2)[0, 0]
     area = float(np.prod(np.linalg.norm(vectors, axis=1)))
-    return result + np.moveaxis(_at_nodes(_slab(k, zero, z, alpha) / area, waves, counts), 2, axis)
+    return result + np.moveaxis(_at_nodes(_slab(np.sqrt(k2), zero, z, alpha) / area, waves, counts), 2, axis)
 
 
 def _slab(k: Floats, zero: tuple[int, ...], z: Floats, alpha: float) -> Floats:
@@ -129,11 +131,14 @@ def _slab(k: Floats, zero: tuple[int, ...], z: Floats, alpha: float) -> Floats:
 
 def _at_nodes(factors: Floats, waves: list[NDArray[np.int64]], counts: NDArray[np.int64]) -> Floats:
     """Return the sum of waves at nodes, where waves that differ by full periods per node are equal."""
-    place = np.meshgrid(*[wave % n for wave, n in zip(waves, counts, strict=True)], indexing="ij")
-    spectrum = np.zeros((*counts, factors.shape[-1]))
-    np.add.at(spectrum, tuple(place), factors)
+    factors[1:] *= 2  # of opposite waves, one is there
+    for axis, (wave, n) in enumerate(zip(waves, counts.tolist(), strict=True)):
+        rows = np.moveaxis(factors, axis, 0)
+        folded = np.zeros((n, *rows.shape[1:]))
+        np.add.at(folded, wave % n, rows)
+        factors = np.moveaxis(folded, 0, axis)
     axes = tuple(range(len(counts)))
-    values: Floats = np.fft.ifftn(spectrum, axes=axes, norm="forward").real
+    values: Floats = np.fft.ifftn(factors, axes=axes, norm="forward").real
     return values
 
 

@@ -269,7 +269,7 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
         if periodic[d]:
             assert cell is not None
             vectors[d] = cell.vectors[d]
-            counts[d] = _divisible(float(np.linalg.norm(vectors[d])) / spacing, order, 2 * widest)
+            counts[d] = divisible(float(np.linalg.norm(vectors[d])) / spacing, order, 2 * widest)
             steps[d] = vectors[d] / counts[d]
         else:
             origin[d] = low[d] - (order // 2 - 1) * spacing
@@ -277,15 +277,14 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
             steps[d, d] = spacing
             vectors[d, d] = high[d] - low[d] + 3 * radius  # so long that no image of an atom is near the lattice
     periods = Cell(vectors) if any(periodic) else None
-    a, b, c = counts
-    levels = _levels((a, b, c), steps, order, periodic, radius, smoothness, widest)
+    levels = _levels(tuple(counts), steps, order, periodic, radius, smoothness, widest)
     if all(periodic):
         return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, None)
     (i, j, k), (m, n, o) = np.where(periodic, [[-np.inf], [np.inf]], [box.low, box.high]).tolist()
     return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, Box((i, j, k), (m, n, o)))
 
 
-def _divisible(count: float, least: int, most: int) -> int:
+def divisible(count: float, least: int, most: int) -> int:
     """Return the smallest number of nodes, at least `count` and `least`, that can be halved to `most` or fewer."""
     nodes, part = max(int(np.ceil(count - 1e-9)), least), 1
     while nodes > most * part:
@@ -293,22 +292,41 @@ def _divisible(count: float, least: int, most: int) -> int:
     return -(-nodes // part) * part
 
 
-def _levels(shape: tuple[int, int, int], steps: Floats, order: int, periodic: tuple[bool, bool, bool],
+def _levels(shape: tuple[int, ...], steps: Floats, order: int, periodic: tuple[bool, bool, bool],
             radius: float, smoothness: int, widest: int) -> tuple[Level, ...]:
-    """Return the levels, coarsened along each axis until the whole axis is within a stencil's range."""
-    halved = (False, False, False)
-    levels = []
-    while True:
-        coarser = [n // 2 if around else n // 2 + order - 1 for n, around in zip(shape, periodic, strict=True)]
-        x, y, z = (n > (2 * widest if around else widest + order // 2) and less < n
-                   for n, less, around in zip(shape, coarser, periodic, strict=True))
-        top = not (x or y or z)
-        levels.append(Level(shape, halved, *_stencil(shape, steps, periodic, radius, smoothness, top)))
-        if top:
-            return tuple(levels)
-        halved = (x, y, z)
-        nx, ny, nz = (less if half else n for n, less, half in zip(shape, coarser, halved, strict=True))
-        shape, steps, radius = (nx, ny, nz), steps * np.where(halved, 2, 1)[:, None], 2 * radius
+    """Return the levels of :func:`level_shapes`."""
+    levels: list[Level] = []
+    shapes = level_shapes(shape, order, periodic, widest)
+    for n, finer in zip(shapes, [shape, *shapes], strict=False):
+        (a, b, c), (x, y, z) = n, (less < more for less, more in zip(n, finer, strict=True))
+        if levels:
+            steps, radius = steps * np.where((x, y, z), 2, 1)[:, None], 2 * radius
+        levels.append(Level((a, b, c), (x, y, z), *_stencil((a, b, c), steps, periodic, radius, smoothness,
+                                                            n == shapes[-1])))
+    return tuple(levels)
+
+
+def level_shapes(shape: tuple[int, ...], order: int, periodic: tuple[bool, bool, bool],
+                 widest: int) -> list[tuple[int, ...]]:
+    """Return the numbers of nodes of all levels, coarsened along each axis until all of it is in a stencil's range.
+
+    Parameters
+    ----------
+    shape : (3,) int
+        Those of the finest level.
+    order : int
+    periodic : (3,) bool
+    widest : int
+        The range, in nodes.
+    """
+    def coarser(n: int, around: bool) -> int:
+        less, enough = (n // 2, 2 * widest) if around else (n // 2 + order - 1, widest + order // 2)
+        return less if n > enough and less < n else n
+
+    shapes = [shape]
+    while (following := tuple(map(coarser, shapes[-1], periodic))) != shapes[-1]:
+        shapes.append(following)
+    return shapes
 
 
 def _stencil(shape: tuple[int, int, int], steps: Floats, periodic: tuple[bool, bool, bool], radius: float,

@@ -43,6 +43,9 @@ SHORTEST = 4.5
 #: Seconds of the host to compute one node of a level's stencil: without, and with a sum over periodic images.
 STENCIL_NODE, IMAGES_NODE = 1e-7, 2e-6
 
+#: Seconds of the host for each level.
+LEVEL = 1e-3
+
 #: Ratio of the tolerance and the predicted error.
 MARGIN = 1.5
 
@@ -119,13 +122,13 @@ def cheapest(size: SumSize, costs: Costs, error: float) -> tuple[int, float, flo
             if requested < errors[-1]:
                 continue
             ratio = float(np.exp(np.interp(-np.log(requested), -np.log(errors), np.log(RATIOS))))
-            nodes = float(np.prod([extent / spacing + order for extent in size.extents]))
+            count = float(np.prod([extent / spacing + order for extent in size.extents]))
             if ratio * spacing < SHORTEST:
                 continue
             stencil = 4 / 3 * np.pi * (2 * ratio) ** 3
             levels_made = 1 + max(0.0, np.log2(max(size.extents) / spacing / (4 * ratio)))
             # all levels: 1 + 1/8 + 1/64 ... times the finest
-            sums = 8 / 7 * nodes * stencil
+            sums = 8 / 7 * count * stencil
             time = (mesh_sum_seconds(size, meshless, spacing, ratio * spacing,
                                      order) + costs.pair * costs.stencil * sums
                     + (IMAGES_NODE if size.periodic else STENCIL_NODE) * levels_made * stencil)
@@ -134,7 +137,10 @@ def cheapest(size: SumSize, costs: Costs, error: float) -> tuple[int, float, flo
         order, spacing, ratio = max(ERRORS), SPACINGS[0], RATIOS[-1]
         return order, spacing, ratio * spacing, np.inf
     time, order, spacing, radius = min(choices)
-    return order, spacing, radius, time
+    widest, periodic = 2 * int(np.ceil(radius / spacing)), (size.periodic,) * 3
+    nodes = tuple(levels.divisible(extent / spacing, order, 2 * widest) if size.periodic
+                  else int(extent / spacing) + order for extent in size.extents)
+    return order, spacing, radius, time + LEVEL * len(levels.level_shapes(nodes, order, periodic, widest))
 
 
 METHOD = Msm()

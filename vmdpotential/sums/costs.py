@@ -113,6 +113,7 @@ def mesh_sum_seconds(size: SumSize, costs: Costs, mesh: float, radius: float, or
     nodes = math.prod(transform_extents(size.extents, mesh, order, size.periodic))
     within = 0.0 if size.radius is not None else size.density * _within(0.0, radius)
     return (costs.fixed + costs.at_point * size.points + costs.near * size.points * within
+            + (costs.atom + (costs.sort if within else 0.0)) * size.atoms
             + (costs.transform_periodic if size.periodic else costs.transform_open) * nodes * math.log2(nodes)
             + order**3 * (costs.spread * size.atoms + costs.gather * size.points))
 
