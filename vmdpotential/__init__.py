@@ -34,8 +34,6 @@ if TYPE_CHECKING:  # for type checkers and editors; a test checks that these are
     from vmdpotential.io import write_map as write_map
     from vmdpotential.io import write_structure as write_structure
     from vmdpotential.io.trajectories.frames import Trajectory as Trajectory
-    from vmdpotential.ions import place_ions as place_ions
-    from vmdpotential.ions import place_replicas as place_replicas
     from vmdpotential.maps import MapOptions as MapOptions
     from vmdpotential.maps import potential_map as potential_map
     from vmdpotential.maps.medium import Medium as Medium
@@ -73,8 +71,6 @@ _PUBLIC = {
     "potential_map": "maps",
     "potential_at": "points",
     "solvation_energy": "maps.solvation",
-    "place_ions": "ions",
-    "place_replicas": "ions",
     "Interaction": "interactions",
     "Quantity": "interactions",
     "draw_slice": "figures.slices",

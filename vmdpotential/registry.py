@@ -38,7 +38,7 @@ _OF_FRONTEND = ("plugins", "install", "completion")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     "command": {
         name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
-        for name in ("map", "ionize", "slice", *_TASKS, "live", "devices", "plugins", "install", "completion",
+        for name in ("map", "slice", *_TASKS, "live", "devices", "plugins", "install", "completion",
                      "verify")
     },
     "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},

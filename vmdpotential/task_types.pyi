@@ -11,7 +11,6 @@ from vmdpotential.commands.compare import Comparison
 from vmdpotential.commands.on_surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
-from vmdpotential.ions.placement import Placement
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
@@ -20,6 +19,9 @@ from vmdpotential.plugins.densities.command import DensityMap
 from vmdpotential.plugins.fields.field_command import Field
 from vmdpotential.plugins.fields.profile_command import AxisProfile
 from vmdpotential.plugins.forcefields.forcefield import nonbonded as nonbonded
+from vmdpotential.plugins.ions.place import place_ions as place_ions
+from vmdpotential.plugins.ions.place import place_replicas as place_replicas
+from vmdpotential.plugins.ions.placement import Placement
 from vmdpotential.plugins.orbitals.command import OrbitalMap
 from vmdpotential.plugins.orbitals.wavefunction import Wavefunction
 from vmdpotential.plugins.pairs.binding import binding_energy as binding_energy

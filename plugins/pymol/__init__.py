@@ -23,8 +23,8 @@ _REQUIREMENT = "vmdpotential[all]"
 _MENU = "Electrostatic potential"
 
 #: Commands that explain what is missing if the package cannot be imported, which has the list of those that there are.
-_COMMANDS = ("map", "ionize", "slice", "surface", "compare", "average", "live", "complementarity", "density", "profile",
-             "field", "orbital", "energy", "forces", "rdf", "patches", "born", "probe", "titrate", "view", "undo",
+_COMMANDS = ("map", "slice", "surface", "compare", "average", "live", "complementarity", "density", "profile", "field",
+             "ionize", "orbital", "energy", "forces", "rdf", "patches", "born", "probe", "titrate", "view", "undo",
              "dialog")
 
 

@@ -33,8 +33,8 @@ from .session import Session
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
+    from vmdpotential.plugins.ions.placement import Placement
     from vmdpotential.surfaces.drawn import DrawnSurface
 
 _MAP_PARTS = ("ramp", "legend", "outside", "images", "positive", "negative", "surface", "cut", "nuclei", "group")

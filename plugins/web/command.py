@@ -16,13 +16,13 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.text import format_suffix
-from vmdpotential.ions import Placement
 from vmdpotential.maps.medium import DEFAULT_MEDIUM, MEDIUM_HELP, MEDIUM_KINDS
 from vmdpotential.maps.solute import as_mapped
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, check_output
 from vmdpotential.results import Result
 
+from ..ions.placement import Placement
 from .content import distances
 from .document import Document
 from .page import Page, view_page

@@ -18,11 +18,11 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid, downsampling_step
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real
-from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.selection import is_ion
 from vmdpotential.molecule.structure import Structure
 
+from ..ions.placement import PlacedIon, Placement
 from .packing import packed
 
 Floats = NDArray[np.float64]

@@ -29,12 +29,12 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import write_map
-from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.selection import is_ion, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels, patch_values
 from vmdpotential.surfaces.patches import MIN_NAMED
 
+from ..ions.placement import PlacedIon, Placement
 from .coloured import Faces, coloured_surface, dry_part, patches_of
 from .content import ion_content, shown_part
 from .document import Document, title_of

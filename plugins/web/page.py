@@ -20,10 +20,10 @@ from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.figures.colours import COLOUR_STOPS, ISOVALUES
 from vmdpotential.frontend import viewer_surfaces
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.ions import PlacedIon, Placement
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, select
 
+from ..ions.placement import PlacedIon, Placement
 from .atoms import structure_content, surface_content, surface_depth
 from .coloured import Faces, face_content, patches_content
 from .content import ion_content, map_content, overlaps, values_on_surface

@@ -93,7 +93,7 @@ TASKS = {
     "Ions": Task(
         "Neutralising ions and salt at favourable sites of a solvated structure.",
         "ionize", "place_ions place_replicas", "ions_for_gromacs ions_for_namd ions_for_amber",
-        "vmdpotential/ions", "structure: How do I place ions?"),
+        "plugins/ions", "structure: How do I place ions?"),
     "Energies, forces and distributions": Task(
         "Coulomb and Lennard-Jones energies and forces between selections, and radial distribution functions.",
         "energy forces rdf", "energy forces rdf nonbonded Interaction Quantity", "energy_by_residue",

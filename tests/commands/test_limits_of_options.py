@@ -6,11 +6,11 @@ from helpers import shell
 import vmdpotential as vp
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.options import Execution
-from vmdpotential.ions.options import IonOptions
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.plugins.densities.over_frames import DensityOptions
 from vmdpotential.plugins.fields.field import FieldOptions
 from vmdpotential.plugins.fields.profile import ProfileOptions
+from vmdpotential.plugins.ions.options import IonOptions
 from vmdpotential.plugins.pairs.options import EnergyOptions
 from vmdpotential.points import PointOptions
 

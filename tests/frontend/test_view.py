@@ -36,8 +36,8 @@ from vmdpotential.frontend import cli, viewer_surfaces
 from vmdpotential.frontend.page_script import user_folder
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps.cube import Nuclei, write_cube
-from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.ions.placement import PlacedIon
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import surface_depth
 from vmdpotential.plugins.web.mvs import SceneOptions, view_scene

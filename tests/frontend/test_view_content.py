@@ -9,8 +9,8 @@ from pages import check_values, random_grid, small_molecule, unpacked, words_of
 from vmdpotential.errors import InputError
 from vmdpotential.figures.colours import reading_distance
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.selection import is_water
+from vmdpotential.plugins.ions.placement import PlacedIon
 from vmdpotential.plugins.web.atoms import structure_content, surface_content, surface_depth
 from vmdpotential.plugins.web.content import downsampled, ion_content, map_content, values_on_surface
 from vmdpotential.plugins.web.document import title_of

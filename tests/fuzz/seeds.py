@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from vmdpotential import write_map, write_structure
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.ions import PlacedIon
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.plugins.ions.placement import PlacedIon
 
 NAMES = ["N", "CA", "C", "O", "SOD", "OH2", "H1", "H2", "OH2", "H1", "H2"]
 RESIDUES = [0, 0, 0, 0, 1, 2, 2, 2, 3, 3, 3]

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vmdpotential.commands.ionize import command as ionize
 from vmdpotential.io import read_structure
 from vmdpotential.io.structures.pdbwrite import write_pdb
+from vmdpotential.plugins.ions.command import command as ionize
 
 app = pytest.importorskip("openmm.app", reason="openmm is not installed")
 DATA = Path(app.__file__).parent / "data"

@@ -15,9 +15,9 @@ from openmm import app, unit
 from structure_files import MDA, OPENMM, TOOLS
 
 from vmdpotential import io
-from vmdpotential.ions import place_ions
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.ions.place import place_ions
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the other programs warn
 

@@ -16,13 +16,13 @@ from MDAnalysisTests import datafiles
 from openmm import app, unit
 
 from vmdpotential import io
-from vmdpotential.ions import place_ions
-from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.edit import name_ion
-from vmdpotential.ions.salts import Salt, plan_mixture
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.plugins.ions.counts import IonSpecies
+from vmdpotential.plugins.ions.edit import name_ion
+from vmdpotential.plugins.ions.place import place_ions
+from vmdpotential.plugins.ions.salts import Salt, plan_mixture
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
 OPENMM = Path(app.__file__).parent / "data"

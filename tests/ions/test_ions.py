@@ -16,11 +16,11 @@ from scipy import constants
 from structure_files import MDA, OPENMM, TOOLS
 
 from vmdpotential import read_structure
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
-from vmdpotential.ions import place_ions
-from vmdpotential.ions.edit import name_ion
 from vmdpotential.plugins.forcefields.forcefield import nonbonded
+from vmdpotential.plugins.ions.command import command
+from vmdpotential.plugins.ions.edit import name_ion
+from vmdpotential.plugins.ions.place import place_ions
 
 WATERS = {"WAT", "TIP3", "SOL", "HOH"}
 

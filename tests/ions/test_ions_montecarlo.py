@@ -13,14 +13,14 @@ from messages import Words, naming
 from scipy.stats import chi2
 
 from vmdpotential import memory, place_ions
-from vmdpotential.commands.ionize import command
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.montecarlo import Metropolis
-from vmdpotential.ions.moves import FreeSites
-from vmdpotential.ions.sites import CandidateSites, Surroundings
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.ions.command import command
+from vmdpotential.plugins.ions.counts import IonSpecies
+from vmdpotential.plugins.ions.montecarlo import Metropolis
+from vmdpotential.plugins.ions.moves import FreeSites
+from vmdpotential.plugins.ions.sites import CandidateSites, Surroundings
 from vmdpotential.units import coulomb_constant
 
 SOD, CLA, MG, BIG = IonSpecies("SOD", 1), IonSpecies("CLA", -1), IonSpecies("MG", 2), IonSpecies("TMA", 1, 2.0)

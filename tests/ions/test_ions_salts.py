@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from helpers import refused
 
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import IonSpecies, plan_counts
-from vmdpotential.ions.salts import Salt, apportion, find_salt, neutralising_ions, parse_salt, plan_mixture
+from vmdpotential.plugins.ions.command import command
+from vmdpotential.plugins.ions.counts import IonSpecies, plan_counts
+from vmdpotential.plugins.ions.salts import Salt, apportion, find_salt, neutralising_ions, parse_salt, plan_mixture
 
 SOD, POT, MG, CLA = IonSpecies("SOD", 1), IonSpecies("POT", 1), IonSpecies("MG", 2), IonSpecies("CLA", -1)
 MIXTURE = [Salt("NaCl", SOD, CLA, 0.7), Salt("KCl", POT, CLA, 0.2), Salt("MgCl2", MG, CLA, 0.1)]

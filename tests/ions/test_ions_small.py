@@ -11,12 +11,13 @@ from messages import Words, naming
 from scipy import constants
 
 import vmdpotential
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, NoRoomError
 from vmdpotential.frontend.cli import main
-from vmdpotential.ions import ewald_pair, place_ions, potential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.plugins.ions import ewald_pair, potential
+from vmdpotential.plugins.ions.command import command
+from vmdpotential.plugins.ions.place import place_ions
 
 # ---- small systems whose answer is plain -----------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from helpers import refused
 from messages import naming
 
 from vmdpotential import place_ions, read_structure
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, NoRoomError, UsageError
-from vmdpotential.ions.templates import template_of
 from vmdpotential.molecule.structure import Structure, Topology
+from vmdpotential.plugins.ions.command import command
+from vmdpotential.plugins.ions.templates import template_of
 from vmdpotential.units import coulomb_constant
 
 _CORNERS = np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)]) / np.sqrt(3)

@@ -13,11 +13,11 @@ from openmm import app
 from test_write_amber import AMBER, COORDINATES, TIP3P, TOP, energies, stripped
 
 from vmdpotential import io
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
 from vmdpotential.io.topologies.prmtop import Sections
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.forcefields.prmtop_ions import definition_of
+from vmdpotential.plugins.ions.command import command
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn
 

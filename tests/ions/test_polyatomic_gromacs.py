@@ -9,8 +9,8 @@ from messages import naming
 from test_ions_templates import SULFATE, write_pqr
 from test_write_gromacs import grompp, system  # noqa: F401  (fixtures)
 
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError
+from vmdpotential.plugins.ions.command import command
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn
 

@@ -19,13 +19,13 @@ from openmm import app, unit
 from scipy.io import netcdf_file
 
 from vmdpotential import io
-from vmdpotential.commands.ionize import command, with_ion_parameters
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT, read_coordinates
-from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.ions.command import command, with_ion_parameters
+from vmdpotential.plugins.ions.place import place_ions
 
 AMBER = Path(datafiles.PDB).parent / "Amber"
 TOP, COORDINATES = AMBER / "parmed_ala2_solv.parm7", AMBER / "parmed_ala2_solv.rst7"

@@ -16,12 +16,12 @@ from messages import naming
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vmdpotential import io
-from vmdpotential.commands.ionize import command
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.ions import place_ions
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.ions.command import command
+from vmdpotential.plugins.ions.place import place_ions
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other programs warn
 

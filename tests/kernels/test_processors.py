@@ -20,7 +20,7 @@ from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
-from vmdpotential.ions.ewald_pair import EwaldPair
+from vmdpotential.plugins.ions.ewald_pair import EwaldPair
 from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import ewald

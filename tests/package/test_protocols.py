@@ -22,11 +22,11 @@ from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
 from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
-from vmdpotential.ions import charges, ewald_pair
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.densities import over_frames
 from vmdpotential.plugins.fields import field, profile
 from vmdpotential.plugins.historical import early, levels, msm_cuda
+from vmdpotential.plugins.ions import charges, ewald_pair
 from vmdpotential.plugins.pairs import over_frames as pairs_over_frames
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh

@@ -15,9 +15,9 @@ from vmdpotential import potential_at
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.interactions import coulomb, shifted_coulomb
-from vmdpotential.ions.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.ions.ewald_pair import EwaldPair, EwaldSites
 from vmdpotential.sums import machine
 from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.sums.points import request_at, sum_at

@@ -37,6 +37,9 @@ _FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out),
            "screen",
            "loaded frames to use, counted from 0: begin:end:step (end left out); all unless given")
 
+#: Kinds of the objects of a report, by their names, that are not told by what they are.
+_OBJECT_KINDS = {"placement": "ions", "values": "values", "mesh": "mesh"}
+
 
 def object_role(parameter: Parameter | None) -> str:
     """Return ``structure`` or ``map`` for a parameter that a viewer has objects for, else an empty string."""
@@ -167,16 +170,12 @@ def results(report: Report) -> list[tuple[str, Any]]:
     For ``values``, the object is a structure with values of atoms as B factors, and for ``mesh`` a
     :class:`~vmdpotential.surfaces.drawn.DrawnSurface`.
     """
-    from vmdpotential.ions import Placement
-
     result: list[tuple[str, Any]] = []
     for name, value in report.objects.items():
         if isinstance(value, Grid):
             result.append(("map", value))
-        elif isinstance(value, Placement):
-            result.append(("ions", value))
-        elif name in ("values", "mesh"):
-            result.append((name, value))
+        elif name in _OBJECT_KINDS:
+            result.append((_OBJECT_KINDS[name], value))
         elif hasattr(value, "savefig"):  # matplotlib's Figure; importing matplotlib for isinstance would be slow
             result.append(("figure", value))
     return result

@@ -6,8 +6,6 @@ With each, whether the help lists it with the commands for structures and maps.
 COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
     "vmdpotential.commands.map:command": (
         "Compute the electrostatic potential on a grid", True),
-    "vmdpotential.commands.ionize:command": (
-        "Replace waters of a solvated structure by neutralising ions and salt", True),
     "vmdpotential.commands.slice:command": (
         "Draw a picture of planes through maps, for a paper", True),
     "vmdpotential.commands.surface:command": (
@@ -44,6 +42,8 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute electric field and potential at atoms, at bonds, or at points, in every frame of a trajectory", True),
     "vmdpotential.plugins.historical.timing:command": (
         "Time the forces of pairs in a box of random water molecules on this machine", False),
+    "vmdpotential.plugins.ions.command:command": (
+        "Replace waters of a solvated structure by neutralising ions and salt", True),
     "vmdpotential.plugins.orbitals.command:command": (
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
     "vmdpotential.plugins.pairs.energy_command:command": (

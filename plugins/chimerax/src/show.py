@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from vmdpotential.ions import Placement
     from vmdpotential.molecule.structure import Structure
+    from vmdpotential.plugins.ions.placement import Placement
     from vmdpotential.surfaces.drawn import DrawnSurface
 
 #: Distance, A, within which a computed atom is that of a model.

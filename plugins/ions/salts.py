@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import (
+from vmdpotential.molecule.names import ION_RESIDUES
+from vmdpotential.parameters import parse_items
+
+from .counts import (
     COUNT_FORMULAS,
     IonCounts,
     IonSpecies,
@@ -16,8 +19,6 @@ from vmdpotential.ions.counts import (
     salt_target,
     whole_charge,
 )
-from vmdpotential.molecule.names import ION_RESIDUES
-from vmdpotential.parameters import parse_items
 
 #: Largest deviation of the sum of fractions from 1, for rounded fractions (0.333).
 FRACTION_ERROR = 0.005
@@ -163,7 +164,7 @@ def plan_mixture(
 ) -> IonCounts:
     """Return the numbers of ions of a mixture of salts to add.
 
-    As in :func:`~vmdpotential.ions.counts.plan_counts`, with these differences:
+    As in :func:`~vmdpotential.plugins.ions.counts.plan_counts`, with these differences:
 
     ``add``
         The round(N0) formula units are divided among the salts by their fractions and largest remainder. `cation` and

@@ -9,14 +9,15 @@ import numpy as np
 
 from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.edit import IonNames
-from vmdpotential.ions.potential import quiet_sums
-from vmdpotential.ions.sites import CandidateSites, ChosenSites, nearest_distances
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.elements import atom_masses
 from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES
 from vmdpotential.molecule.structure import Structure
+
+from .counts import IonSpecies
+from .edit import IonNames
+from .potential import quiet_sums
+from .sites import CandidateSites, ChosenSites, nearest_distances
 
 #: Largest deviation of a template's charge from an integer, e, which rounding causes; it is removed from all atoms
 #: equally.

@@ -34,7 +34,7 @@ class ChargePotential(Protocol):
 
     @property
     def steps(self) -> Callable[..., float] | None:
-        """Compiled steps of :class:`~vmdpotential.ions.montecarlo.Metropolis`; None if the engine has none."""
+        """Compiled steps of :class:`~vmdpotential.plugins.ions.montecarlo.Metropolis`; None if the engine has none."""
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge, with all its images in a periodic cell, to that at points."""

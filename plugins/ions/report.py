@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.arrays import Floats
-from vmdpotential.ions.placement import Placement
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.parameters import ReportRows
+
+from .placement import Placement
 
 #: Range (A) and number of bins of g(r), which are wide because there are few ions.
 RANGE, BINS = 15.0, 30

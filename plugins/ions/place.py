@@ -8,15 +8,6 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.edit import AddedIon, check_neutral, replace_waters, water_sites
-from vmdpotential.ions.energies import IonEnergies, ion_energies
-from vmdpotential.ions.kinds import RequestedIons
-from vmdpotential.ions.montecarlo import DEFAULT_DIELECTRIC
-from vmdpotential.ions.options import IonOptions
-from vmdpotential.ions.placement import PlacedIon, Placement
-from vmdpotential.ions.sites import SITE_METHODS, CandidateSites, Surroundings, choose_sites
-from vmdpotential.ions.templates import CLEAR_DISTANCE, overlapping_waters, rotate_templates
 from vmdpotential.maps import check_tolerance
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.conversions import StructureLike
@@ -24,13 +15,23 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import change_options, takes_fields
 from vmdpotential.units import coulomb_constant
 
+from .counts import IonSpecies
+from .edit import AddedIon, check_neutral, replace_waters, water_sites
+from .energies import IonEnergies, ion_energies
+from .kinds import RequestedIons
+from .montecarlo import DEFAULT_DIELECTRIC
+from .options import IonOptions
+from .placement import PlacedIon, Placement
+from .sites import SITE_METHODS, CandidateSites, Surroundings, choose_sites
+from .templates import CLEAR_DISTANCE, overlapping_waters, rotate_templates
+
 
 @takes_fields(IonOptions)
 def place_ions(structure: StructureLike, options: IonOptions | None = None, **keywords: Any) -> Placement:
     """Replace waters of a solvated structure by ions.
 
-    Options are given as keywords, or as an object of :class:`~vmdpotential.ions.options.IonOptions`, whose fields
-    keywords override.
+    Options are given as keywords, or as an object of :class:`~vmdpotential.plugins.ions.options.IonOptions`, whose
+    fields keywords override.
 
     Parameters
     ----------
@@ -47,10 +48,10 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         Concentration of salt, mol/L.
     count : {"add", "sltcap", "split"}
         How the number of salt ions follows from the concentration, see
-        :func:`~vmdpotential.ions.counts.plan_counts`.
+        :func:`~vmdpotential.plugins.ions.counts.plan_counts`.
     salt : mapping, optional
         Mixture of salts instead of that of `cation` and `anion`, ``{formula: fraction of the formula units}``, such
-        as ``{"NaCl": 0.7, "MgCl2": 0.3}`` (see :func:`~vmdpotential.ions.salts.plan_mixture`). `cation` and
+        as ``{"NaCl": 0.7, "MgCl2": 0.3}`` (see :func:`~vmdpotential.plugins.ions.salts.plan_mixture`). `cation` and
         `anion` then only neutralise.
     count_existing : bool
         Whether ions already in the structure are part of the salt.
@@ -62,7 +63,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     site : str
         Sites of the ions. ``potential``: those where an ion's energy is lowest; ``random``: random waters;
         ``monte-carlo``: a sample of the Boltzmann distribution at `temperature` in `dielectric` (see
-        :mod:`~vmdpotential.ions.montecarlo`).
+        :mod:`~vmdpotential.plugins.ions.montecarlo`).
     from_solute, between : float, A
         Minimum distance of an ion's atoms to every solute atom, and to every other ion (also existing ones), with
         periodic images. Waters are ignored. Also as `solute_distance` and `ion_distance`.
@@ -132,7 +133,7 @@ def place_replicas(structure: StructureLike, replicas: int, options: IonOptions 
     templates : mapping, optional
         As in :func:`place_ions`.
     **keywords
-        Fields of :class:`~vmdpotential.ions.options.IonOptions`.
+        Fields of :class:`~vmdpotential.plugins.ions.options.IonOptions`.
 
     Returns
     -------

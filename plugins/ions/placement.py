@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.ions.counts import IonCounts
-from vmdpotential.ions.montecarlo import SamplingStatistics
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import ReportRows, written_out
 from vmdpotential.results import TableColumns, Tabular
+
+from .counts import IonCounts
+from .montecarlo import SamplingStatistics
 
 #: A short report lists all ions up to the first number, and of more ions only the second number.
 MANY, FEW = 10, 3
@@ -91,7 +92,7 @@ class PlacedIon:
 
 @dataclass(frozen=True, eq=False)
 class Placement(Tabular):
-    """Result of :func:`~vmdpotential.ions.place_ions`.
+    """Result of :func:`~vmdpotential.plugins.ions.place_ions`.
 
     The atoms of `structure` are the :attr:`kept_atoms` of `original`, in their order, followed by those of `ions`, one
     residue per ion.

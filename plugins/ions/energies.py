@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vmdpotential.arrays import Floats, Integers
-from vmdpotential.ions.potential import quiet_sums
-from vmdpotential.ions.sites import CandidateSites, nearest_distances, shortest_repeat
+
+from .potential import quiet_sums
+from .sites import CandidateSites, nearest_distances, shortest_repeat
 
 
 @dataclass(frozen=True, eq=False)

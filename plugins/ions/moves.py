@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.arrays import Floats, Integers
-from vmdpotential.ions.potential import SitePotential, quiet_sums
+
+from .potential import SitePotential, quiet_sums
 
 if TYPE_CHECKING:
-    from vmdpotential.ions.charges import ChargePotential
-    from vmdpotential.ions.counts import IonSpecies
+    from .charges import ChargePotential
+    from .counts import IonSpecies
 
 #: Potentials that differ by less, e/A, count as equal (6e-4 kT), so that results do not depend on rounding.
 EQUAL_POTENTIALS = 1e-6

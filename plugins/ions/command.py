@@ -17,14 +17,17 @@ from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
 from vmdpotential.io.files.text import format_suffix
-from vmdpotential.ions import IonOptions, PlacedIon, Placement, place_replicas
-from vmdpotential.ions.edit import water_sites
-from vmdpotential.ions.report import distance_summary, least_distances, radial_distributions, replica_lines
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, ReportRows, parse_items, warn_unused
 from vmdpotential.results import Result, TableColumns
+
+from .edit import water_sites
+from .options import IonOptions
+from .place import place_replicas
+from .placement import PlacedIon, Placement
+from .report import distance_summary, least_distances, radial_distributions, replica_lines
 
 log = logging.getLogger(__name__)
 

@@ -28,9 +28,10 @@ import numpy as np
 from vmdpotential import memory, progress
 from vmdpotential.arrays import Floats, Integers
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
-from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.moves import FreeSites, sites_blocked_around
-from vmdpotential.ions.potential import quiet_sums
+
+from .counts import IonSpecies
+from .moves import FreeSites, sites_blocked_around
+from .potential import quiet_sums
 
 #: Default dielectric constant of the medium.
 DEFAULT_DIELECTRIC = WATER_PERMITTIVITY

@@ -13,7 +13,7 @@ from vmdpotential import progress
 from vmdpotential.arrays import Floats, Integers
 
 if TYPE_CHECKING:
-    from vmdpotential.ions.charges import ChargePotential
+    from .charges import ChargePotential
 
 #: Distances that differ by less, A, count as equal.
 ALIKE = 1e-6

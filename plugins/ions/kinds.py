@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.ions.counts import IonCounts, IonSpecies, explicit_counts, plan_counts
-from vmdpotential.ions.edit import IonNames, find_ion, name_ion
-from vmdpotential.ions.salts import Salt, check_fractions, find_salt, neutralising_ions, plan_mixture
-from vmdpotential.ions.templates import IonTemplate, template_of
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Structure
+
+from .counts import IonCounts, IonSpecies, explicit_counts, plan_counts
+from .edit import IonNames, find_ion, name_ion
+from .salts import Salt, check_fractions, find_salt, neutralising_ions, plan_mixture
+from .templates import IonTemplate, template_of
 
 
 class RequestedIons:
@@ -23,11 +24,11 @@ class RequestedIons:
     ----------
     structure : Structure
     naming : str
-        One of :data:`~vmdpotential.ions.edit.NAMING_CONVENTIONS`.
+        One of :data:`~vmdpotential.plugins.ions.edit.NAMING_CONVENTIONS`.
     templates : mapping
         Ions of several atoms, by their names.
     cation, anion, salt, ions
-        As in :func:`~vmdpotential.ions.place_ions`.
+        As in :func:`~vmdpotential.plugins.ions.place_ions`.
 
     Attributes
     ----------
@@ -110,7 +111,7 @@ class RequestedIons:
 
     def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[IonSpecies, int]], neutralize: bool,
                concentration: float, method: str, count_existing: bool) -> IonCounts:
-        """Return the numbers of ions to add; see :func:`~vmdpotential.ions.counts.plan_counts`."""
+        """Return the numbers of ions to add; see :func:`~vmdpotential.plugins.ions.counts.plan_counts`."""
         if self._listed is not None:
             if concentration:
                 raise UsageError("ions", "the numbers of ions are already given", "leave out {concentration}")

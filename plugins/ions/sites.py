@@ -22,18 +22,20 @@ from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import NoRoomError, UsageError
 from vmdpotential.grid.lattice import Points
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.ions.counts import IonSpecies
-from vmdpotential.ions.ewald_pair import EwaldPair
-from vmdpotential.ions.montecarlo import Metropolis, SamplingStatistics
-from vmdpotential.ions.moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, FreeSites, improve_placement, sites_blocked_around
-from vmdpotential.ions.potential import SitePotential
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
+from .counts import IonSpecies
+from .ewald_pair import EwaldPair
+from .montecarlo import Metropolis, SamplingStatistics
+from .moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, FreeSites, improve_placement, sites_blocked_around
+from .potential import SitePotential
+
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
-    from vmdpotential.ions.charges import ChargePotential, PendingPotential
+
+    from .charges import ChargePotential, PendingPotential
 
 SITE_METHODS = ("potential", "random", "monte-carlo")
 
@@ -290,8 +292,9 @@ def choose_sites(
     one with the most charge left to place, then the first listed. With ``potential`` the ion takes the free site where
     its energy is lowest (of equal ones the closest to the solute and the existing ions, then the first in the file),
     otherwise a random free site. Sites too close to it are then blocked, and its potential is added at the others.
-    With `refine` ions placed by potential move afterwards, see :func:`~vmdpotential.ions.moves.improve_placement`; with
-    ``monte-carlo`` their sites are sampled by :class:`~vmdpotential.ions.montecarlo.Metropolis`.
+    With `refine` ions placed by potential move afterwards, see
+    :func:`~vmdpotential.plugins.ions.moves.improve_placement`; with ``monte-carlo`` their sites are sampled by
+    :class:`~vmdpotential.plugins.ions.montecarlo.Metropolis`.
 
     Parameters
     ----------

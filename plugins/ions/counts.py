@@ -12,7 +12,7 @@ from vmdpotential.parameters import parse_items
 from vmdpotential.units import ANGSTROM, AVOGADRO
 
 if TYPE_CHECKING:
-    from vmdpotential.ions.salts import SaltShare
+    from .salts import SaltShare
 
 #: Volume of a water molecule, A^3: 18.015 g/mol at 0.997 g/cm^3, that of water at 25 C (CRC Handbook). (VMD's
 #: autoionize counts with 31.05 A^3, so that it adds 3.5 % more salt.)

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from vmdpotential.ions.counts import COUNT_METHODS, parse_list
-from vmdpotential.ions.edit import NAMING_CONVENTIONS
-from vmdpotential.ions.montecarlo import DEFAULT_SWEEPS
-from vmdpotential.ions.salts import parse_salt
-from vmdpotential.ions.sites import SITE_METHODS, SITE_TOLERANCE
 from vmdpotential.maps.options import LEAST_TOLERANCE, registered_choices
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.parameters import CheckedOptions, Option
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
 
+from .counts import COUNT_METHODS, parse_list
+from .edit import NAMING_CONVENTIONS
+from .montecarlo import DEFAULT_SWEEPS
+from .salts import parse_salt
+from .sites import SITE_METHODS, SITE_TOLERANCE
+
 
 @dataclass(frozen=True, kw_only=True)
 class IonOptions(CheckedOptions):
-    """All options of the placement of ions, see :func:`~vmdpotential.ions.place.place_ions`."""
+    """All options of the placement of ions, see :func:`~vmdpotential.plugins.ions.place.place_ions`."""
 
     cation: Annotated[str, Option(
         "positive ion, by its name in any program (SOD, Na+, MG); auto is that of the salt, or else SOD",
