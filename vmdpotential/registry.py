@@ -28,18 +28,18 @@ GROUP = "vmdpotential.plugins"
 #: (:func:`vmdpotential.io.files.recognise.kind_of`), or the suffix of another one. A ``structure_writer`` is a
 #: :class:`vmdpotential.io.structures.StructureWriter`, by the suffix. A ``parameter_reader`` returns the charges or
 #: Lennard-Jones parameters in files (plugin forcefields).
+#: An ``answer`` is what viewers read that run the program: `declarations` and `tcl` (plugin viewers).
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
-         "structure_reader", "structure_writer", "parameter_reader", "function")
+         "structure_reader", "structure_writer", "parameter_reader", "function", "answer")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("surface", "compare", "average")
 
-_OF_FRONTEND = ("plugins", "install", "completion")
+_OF_FRONTEND = ("plugins", "completion")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     "command": {
         name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
-        for name in ("map", "slice", *_TASKS, "live", "devices", "plugins", "install", "completion",
-                     "verify")
+        for name in ("map", "slice", *_TASKS, "live", "devices", "plugins", "completion", "verify")
     },
     "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},
     "method": {

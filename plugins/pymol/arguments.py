@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential.errors import Spelling, plain_spelling
-from vmdpotential.frontend import adapters, messages
-from vmdpotential.frontend.adapters import object_role, offered_parameters, to_file
+from vmdpotential.frontend import messages
 from vmdpotential.frontend.declarations import as_text, in_front
-from vmdpotential.frontend.form import FormEntry
 from vmdpotential.parameters import Command, Parameter
 from vmdpotential.parameters import by_own_names as parameters_by_own_names
 
+from ..viewers import adapters
+from ..viewers.adapters import object_role, offered_parameters, to_file
+from ..viewers.form import FormEntry
 from .display import display_options
 
 #: Prefix of the commands' names.

@@ -11,9 +11,10 @@ from pymol import CmdException, colorprinting
 from pymol.shortcut import Shortcut
 
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters, messages
+from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command, Report
 
+from ..viewers import adapters
 from . import arguments, feedback
 from .saved import keep_in_sessions
 from .session import Session

@@ -13,12 +13,13 @@ import numpy as np
 from pymol import CmdException
 
 from vmdpotential.errors import BackendError, InputError
-from vmdpotential.frontend import adapters
 from vmdpotential.io.files.columns import factor
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+
+from ..viewers import adapters
 
 log = logging.getLogger("vmdpotential.pymol")
 

@@ -10,10 +10,10 @@ from pymol.Qt import QtCore, QtWidgets
 
 from vmdpotential.errors import VmdpotentialError
 from vmdpotential.frontend import messages
-from vmdpotential.frontend.dialog import DialogPanel
-from vmdpotential.frontend.form import CommandForm
 from vmdpotential.parameters import Command
 
+from ..viewers.dialog import DialogPanel
+from ..viewers.form import CommandForm
 from . import arguments
 from .commands import viewer_commands
 from .session import Session

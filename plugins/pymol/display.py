@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from vmdpotential.frontend.display import surface_options
 from vmdpotential.grid.planes import Plane
 from vmdpotential.parameters import Command, Option, Parameter, Report
+
+from ..viewers.display import surface_options
 
 
 def _plane(text: str) -> Plane:

@@ -9,10 +9,10 @@ import numpy as np
 from pymol import CmdException
 
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.frontend.following import FollowingMap
-from vmdpotential.frontend.viewer_surfaces import covering_surface
 from vmdpotential.grid.lattice import Grid
 
+from ..viewers.following import FollowingMap
+from ..viewers.map_surfaces import covering_surface
 from . import arguments
 from .convert import Selected, cell_now, positions_now, symmetries
 from .grids import draw_grid

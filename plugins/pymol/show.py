@@ -18,13 +18,13 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import ValueRange
 from vmdpotential.figures.outside import outside_molecule
-from vmdpotential.frontend import adapters, viewer_surfaces
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.parameters import Command, Report
 from vmdpotential.surfaces import cavity_spheres
 
+from ..viewers import adapters, map_surfaces
 from .convert import Selected
 from .grids import load_grid, read_grid
 from .load import add_fillers, load_ions, load_structure, load_whole, nuclei_text
@@ -200,10 +200,10 @@ class Results:
             self._show_levels(grid, report.objects["structure"] if atoms is None else None)
             return
         cmd, ramp, source = self.cmd, self._part("ramp"), self.name
-        wider = viewer_surfaces.covering_surface(grid, report.objects.get("structure"))
+        wider = map_surfaces.covering_surface(grid, report.objects.get("structure"))
         if self.live:
             grid = wider
-        span = self.options.get("range") or viewer_surfaces.surface_range(
+        span = self.options.get("range") or map_surfaces.surface_range(
             grid, None if atoms is None else atoms.structure)
         load_grid(cmd, self.name, grid)
         self._made(header=grid.header())
@@ -214,7 +214,7 @@ class Results:
         values, shades = zip(*colours.scale(span), strict=True)
         cmd.ramp_new(ramp, source, list(values), [_rgb(shade) for shade in shades])
         self._made("ramp")
-        words = viewer_surfaces.legend(grid, span)
+        words = map_surfaces.legend(grid, span)
         self._show_legend(f"{self.name}: {words}")
         self._lines.append(f"map object {self.name}; colour ramp {ramp}: {words}; colour another surface by it with: "
                            f"set surface_color, {ramp}")
@@ -292,7 +292,7 @@ class Results:
         They may have atoms that were added, and molecules that were made whole.
         """
         cmd, name, part = self.cmd, self._part("surface"), self.options.get("surface_of")
-        computed = viewer_surfaces.surface_of(report, part, atoms.structure)
+        computed = map_surfaces.surface_of(report, part, atoms.structure)
         assert computed is not None
         load_whole(cmd, name, replace(computed, cell=None))
         cmd.alter(f"%{name}", "vdw = radii[rank]",

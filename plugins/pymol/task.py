@@ -10,10 +10,11 @@ from typing import Any
 from pymol import CmdException
 
 from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters, dialog, messages
+from vmdpotential.frontend import messages
 from vmdpotential.io.trajectories.frames import FrameChange
 from vmdpotential.parameters import Command, Parameter, Report
 
+from ..viewers import adapters, dialog
 from . import arguments
 from .convert import Selected, read_frames, read_selection, rows_of
 from .live import Live

@@ -24,7 +24,6 @@ from vmdpotential.figures.colours import (
     sign_colour,
 )
 from vmdpotential.figures.outside import outside_molecule
-from vmdpotential.frontend import viewer_surfaces
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
@@ -35,6 +34,7 @@ from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels, patch_values
 from vmdpotential.surfaces.patches import MIN_NAMED
 
 from ..ions.placement import PlacedIon, Placement
+from ..viewers import map_surfaces
 from .coloured import Faces, coloured_surface, dry_part, patches_of
 from .content import ion_content, shown_part
 from .document import Document, title_of
@@ -128,7 +128,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
         whole = shown_part(grid, name, around, options.margin, options.points)
         part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
-        span = viewer_surfaces.surface_range(grid, chosen)
+        span = map_surfaces.surface_range(grid, chosen)
         if surface is not None and grid.unit not in ISOVALUES:
             scene = new_scene()
             values = surface.sample(grid, reading_distance(grid))[surface.triangles].mean(1)

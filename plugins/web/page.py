@@ -18,12 +18,12 @@ import numpy as np
 from vmdpotential import __version__
 from vmdpotential.errors import UsageError, VmdpotentialError
 from vmdpotential.figures.colours import COLOUR_STOPS, ISOVALUES
-from vmdpotential.frontend import viewer_surfaces
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, select
 
 from ..ions.placement import PlacedIon, Placement
+from ..viewers import map_surfaces
 from .atoms import structure_content, surface_content, surface_depth
 from .coloured import Faces, face_content, patches_content
 from .content import ion_content, map_content, overlaps, values_on_surface
@@ -128,7 +128,7 @@ def view_page(
     # ions are drawn from their list
     atoms_shown = chosen & ~is_ion(structure)
     around = structure.positions[atoms_shown if atoms_shown.any() else chosen]
-    grids = [grid.covering(around, viewer_surfaces.BESIDE) for grid in grids]
+    grids = [grid.covering(around, map_surfaces.BESIDE) for grid in grids]
     source = structure.sources[0] if structure.sources else ""
     title = title or title_of(structure, "Electrostatic potential")
     maps = [map_content(grid, name, around, margin, points) for grid, name in zip(grids, names, strict=True)]

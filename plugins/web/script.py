@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmdpotential.errors import BackendError, InputError
-from vmdpotential.frontend.page_script import user_folder
+
+from ..viewers.page_script import user_folder
 
 #: Environment variable with the path of the script, or of the folder of its npm package.
 VARIABLE = "VMDPOTENTIAL_3DMOL"

@@ -14,9 +14,9 @@ import pytest
 
 import vmdpotential
 from vmdpotential import registry
-from vmdpotential.frontend.adapters import offered_parameters, viewer_commands
 from vmdpotential.frontend.declarations import in_front
-from vmdpotential.frontend.display import surface_options
+from vmdpotential.plugins.viewers.adapters import offered_parameters, viewer_commands
+from vmdpotential.plugins.viewers.display import surface_options
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "plugins" / "chimerax"

@@ -13,8 +13,8 @@ import vmdpotential as vp
 from vmdpotential import exported, registry
 from vmdpotential.errors import VmdpotentialError
 from vmdpotential.frontend import cli, messages
-from vmdpotential.frontend.adapters import viewer_commands
-from vmdpotential.frontend.display import surface_options, vmd_options
+from vmdpotential.plugins.viewers.adapters import viewer_commands
+from vmdpotential.plugins.viewers.display import surface_options, vmd_options
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)(?: [^{}]*)?\}")
 PACKAGE = Path(vp.__file__).parent

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from vmdpotential.frontend import cli
-from vmdpotential.frontend.child import TclWord, tcl_list, tcl_word
+from vmdpotential.plugins.viewers.tcl import TclWord, tcl_list, tcl_word
 
 TCLSH = shutil.which("tclsh")
 needs_tclsh = pytest.mark.skipif(TCLSH is None, reason="tclsh is missing (Debian: apt-get install tcl)")

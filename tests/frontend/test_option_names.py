@@ -9,8 +9,8 @@ from helpers import refused, shell
 
 import vmdpotential as vp
 from vmdpotential import registry
-from vmdpotential.frontend.declarations import command_declarations
 from vmdpotential.parameters import by_own_names, other_names
+from vmdpotential.plugins.viewers.vmd import command_declarations
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from test_loading import SHOW, check, pymol
 
-from vmdpotential.frontend.install import command
+from vmdpotential.plugins.viewers.install import command
 
 START = ("python\nimport pymol.plugins\npymol.plugins.initialize(-1)\n"
          "print('LOADED', pymol.plugins.plugins['vmdpotential_plugin'].loaded)\npython end\n"

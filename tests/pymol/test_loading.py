@@ -12,8 +12,8 @@ import pytest
 
 import vmdpotential
 from vmdpotential.extras import pip_requirement
-from vmdpotential.frontend.adapters import viewer_commands
 from vmdpotential.plugins.pymol.package import build_zip
+from vmdpotential.plugins.viewers.adapters import viewer_commands
 
 PLUGIN = Path(__file__).resolve().parents[2] / "plugins" / "pymol"
 COMMANDS = {f"potential_{command.name}" for command in viewer_commands(pytest.fail)}

@@ -18,9 +18,10 @@ from scipy.spatial import cKDTree
 
 import vmdpotential as vp
 from vmdpotential.figures.surfaces import vertex_colours
-from vmdpotential.frontend.adapters import viewer_commands
-from vmdpotential.frontend.viewer_surfaces import mesh_spacing, with_surface
 from vmdpotential.io import read_structure, write_structure
+from vmdpotential.plugins.viewers.adapters import viewer_commands
+from vmdpotential.plugins.viewers.map_surfaces import with_surface
+from vmdpotential.plugins.viewers.vmd import mesh_spacing
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "plugins" / "vmd"

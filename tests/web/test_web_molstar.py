@@ -12,8 +12,9 @@ from scipy.spatial import cKDTree
 import vmdpotential as vp
 from vmdpotential import registry
 from vmdpotential.figures.colours import COLOUR_STOPS, sign_colour
-from vmdpotential.frontend import cli, viewer_surfaces
+from vmdpotential.frontend import cli
 from vmdpotential.grid.planes import Plane
+from vmdpotential.plugins.viewers import vmd
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.mvs import ION, SceneOptions, view_scene
 
@@ -85,9 +86,9 @@ def test_an_entry_has_the_same_colours_in_all_programs(browser, entry, tmp_path)
     check(colours, value_at(positions, normals))
 
     report = registry.get("command", "map")(structure=structure, spacing=same_colours.SPACING)
-    drawn = viewer_surfaces.drawn_in_vmd(report, "")["surface"]
+    drawn = vmd.drawn_in_vmd(report, "")["surface"]
     vertices, normals, colours = (np.array(re.findall(r"[^{} ]+", drawn[name]), float)
                                   for name in ("vertices", "normals", "colours"))
-    number = (colours - viewer_surfaces.SCALE.start) / (len(viewer_surfaces.SCALE) - 1)
+    number = (colours - vmd.SCALE.start) / (len(vmd.SCALE) - 1)
     check(entry.shades[np.rint(number * (same_colours.SHADES - 1)).astype(int)],
           value_at(vertices.reshape(-1, 3), normals.reshape(-1, 3)))

@@ -88,11 +88,8 @@ def run(arguments: Sequence[str]) -> None:
         terminal.close()
     if as_json or for_vmd:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
-        if for_vmd:
-            from vmdpotential.frontend.viewer_surfaces import drawn_in_vmd
-
-            data |= drawn_in_vmd(report, surface, part, Path(answer).parent if answer else None)
-        text = child.tcl_list(data) if for_vmd else json.dumps(data, allow_nan=False)
+        text = json.dumps(data, allow_nan=False) if not for_vmd else registry.get("answer", "tcl").text(
+            data, report, surface, part, Path(answer).parent if answer else None)
         if answer:
             Path(answer).write_text(text, "ascii")
         else:
@@ -193,9 +190,8 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     with contextlib.suppress(VmdpotentialError):  # no such command
         parameters = {p.name: p for p in called_command(words).parameters} if words else {}
         if words and is_for_tcl(arguments):
-            from vmdpotential.frontend.display import vmd_options
-
-            parameters = {p.name: p for p in vmd_options(called_command(words))} | parameters
+            shown = registry.get("answer", "tcl").options(called_command(words))
+            parameters = {p.name: p for p in shown} | parameters
 
     def tcl(name: str, value: str) -> str:
         if (other := messages.owner(name, parameters)) is not None:

@@ -17,9 +17,7 @@ def plugins(
 ) -> PluginList | Declarations:
     """List commands, methods, solvers, interactions and engines, and plugins that failed to load."""
     if declarations:
-        from vmdpotential.frontend.declarations import command_declarations as declare
-
-        return Declarations(declared=declare())
+        return Declarations(declared=registry.get("answer", "declarations")())
     names = {f"{kind}s": registry.available(kind) for kind in registry.KINDS}
     return PluginList(names=names, broken=registry.broken(commands=True))
 

@@ -20,8 +20,6 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "List the engines and the hardware of this machine, or why an engine does not work", False),
     "vmdpotential.frontend.plugins:command": (
         "List commands, methods, solvers, interactions and engines, and plugins that failed to load", False),
-    "vmdpotential.frontend.install:command": (
-        "Install the plugin for a viewer, and report how to load it", False),
     "vmdpotential.frontend.completion:command": (
         "Print a script by which a shell completes commands, options, their values and files", False),
     "vmdpotential.commands.verify:command": (
@@ -62,6 +60,8 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compute the energy of probe atoms, or the free energy of a small molecule, at every grid point", True),
     "vmdpotential.plugins.titration.command:command": (
         "Compute pKa values and titration curves of a protein by the Poisson-Boltzmann equation", True),
+    "vmdpotential.plugins.viewers.install:command": (
+        "Install the plugin for a viewer, and report how to load it", False),
     "vmdpotential.plugins.web.command:command": (
         "Make a web page of a structure, isosurfaces and slices of maps, and ions, or a scene of Mol*", True),
 }

@@ -31,10 +31,11 @@ from chimerax.core.errors import CancelOperation, UserError
 from chimerax.map import MapArg, MapsArg
 
 from vmdpotential import registry
-from vmdpotential.frontend import adapters, messages
-from vmdpotential.frontend.adapters import describe_parameter, object_role
-from vmdpotential.frontend.display import surface_options
+from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command, Option, Parameter, Report
+from vmdpotential.plugins.viewers import adapters
+from vmdpotential.plugins.viewers.adapters import describe_parameter, object_role
+from vmdpotential.plugins.viewers.display import surface_options
 
 from .progress import StatusLine
 from .task import PREFIX, Task, end_live

@@ -13,13 +13,13 @@ from chimerax.atomic import AtomsArg, concatenate
 from chimerax.core.commands import AnnotationError
 
 from vmdpotential.errors import InputError, UsageError, VmdpotentialError
-from vmdpotential.frontend import adapters
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import open_map
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.viewers import adapters
 
 log = logging.getLogger("vmdpotential.chimerax")
 
@@ -178,7 +178,7 @@ def _charges(atoms: Any) -> Any:
 
 def _cell(models: Sequence[Any]) -> Cell | None:
     known = {model: values for model in models if (values := _cell_parameters(model))}
-    cell = adapters.cell_of({f"#{model.id_string}": values for model, values in known.items()})
+    cell: Cell | None = adapters.cell_of({f"#{model.id_string}": values for model, values in known.items()})
     for model in known if cell is not None else ():
         if model.num_coordsets > 1:
             log.warning("#%s has %d coordinate sets and one cell, that of its file; {cell} sets another",

@@ -9,10 +9,10 @@ import numpy as np
 from chimerax.core.errors import UserError
 
 from vmdpotential.frames.live import LiveMap
-from vmdpotential.frontend.following import FollowingMap
-from vmdpotential.frontend.viewer_surfaces import covering_surface, same_molecules
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
+from vmdpotential.plugins.viewers.following import FollowingMap
+from vmdpotential.plugins.viewers.map_surfaces import covering_surface, same_molecules
 
 from .convert import Selected, positions_now
 from .show import put_values
@@ -21,7 +21,7 @@ from .show import put_values
 TRIGGER = "new frame"
 
 
-class Live(FollowingMap):
+class Live(FollowingMap):  # type: ignore[misc]
     """A map model that is redrawn when its atoms have moved.
 
     Parameters

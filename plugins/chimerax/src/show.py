@@ -11,11 +11,11 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import ValueRange
-from vmdpotential.frontend import adapters, viewer_surfaces
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdbwrite import cell_record
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.parameters import Report
+from vmdpotential.plugins.viewers import adapters, map_surfaces
 
 from .convert import Selected
 
@@ -56,7 +56,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None,
     selected : Selected or None
         The atoms of the command.
     options : mapping
-        Options of the display, see :mod:`vmdpotential.frontend.display`.
+        Options of the display, see :mod:`vmdpotential.plugins.viewers.display`.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def show(session: Any, report: Report, name: str, selected: Selected | None,
         if kind == "map":
             title = further.get(id(value), name)
             if "live" in report.objects:
-                value = viewer_surfaces.covering_surface(value, report.objects["structure"])
+                value = map_surfaces.covering_surface(value, report.objects["structure"])
             model, line = _show_map(session, value, title, selected, "levels" in report.data)
             model.display = title == name  # of a series, the first one
             if options.get("surface") and selected is not None:
@@ -178,16 +178,16 @@ def _show_surface(session: Any, grid: Grid, volume: Any, name: str, selected: Se
     from chimerax.surface.surfacecmds import surface
 
     part = options["surface_of"]
-    computed = viewer_surfaces.surface_of(report, part, selected.structure)
+    computed = map_surfaces.surface_of(report, part, selected.structure)
     assert computed is not None
-    span = options["range"] or viewer_surfaces.surface_range(grid, selected.structure)
-    words = viewer_surfaces.legend(grid, span)
+    span = options["range"] or map_surfaces.surface_range(grid, selected.structure)
+    words = map_surfaces.legend(grid, span)
     atoms = _shown_atoms(session, computed, name, selected)
     atoms.spec = name  # for the surface's name
     (model,) = surface(session, enclose=atoms, include=atoms, sharp_boundaries=False)
     model.new_parameters(atoms, visible_patches=_outer_pieces(model.vertices, model.triangles))
     model.name = f"{name} surface, {words}"
-    wider = viewer_surfaces.covering_surface(grid, computed)
+    wider = map_surfaces.covering_surface(grid, computed)
     if wider is not grid:  # ChimeraX has no colour for points outside of a map, even if it is periodic
         volume, _ = _show_map(session, wider, f"{name} images", selected)
         volume.display = False

@@ -16,11 +16,12 @@ from chimerax.map import Volume
 
 from vmdpotential import registry
 from vmdpotential.errors import Spelling, UsageError, VmdpotentialError, plain_spelling
-from vmdpotential.frontend import adapters, dialog, messages, viewer_surfaces
-from vmdpotential.frontend.adapters import object_role
-from vmdpotential.frontend.display import surface_options
+from vmdpotential.frontend import messages
 from vmdpotential.io.trajectories.frames import FrameChange
 from vmdpotential.parameters import Command, Parameter, Report, by_own_names
+from vmdpotential.plugins.viewers import adapters, dialog, map_surfaces
+from vmdpotential.plugins.viewers.adapters import object_role
+from vmdpotential.plugins.viewers.display import surface_options
 
 from . import missing
 from .convert import Selected, common_coordinate_system, read_atoms, read_frames, read_volume, rows_of
@@ -33,7 +34,7 @@ from .show import put_values, show, show_copies
 PREFIX = "potential "
 
 
-class Task(dialog.Task):
+class Task(dialog.Task):  # type: ignore[misc]
     """A command with the values of its parameters, which the constructor reads from ChimeraX.
 
     Only the constructor and :meth:`show` call ChimeraX, so that :meth:`compute` can run in a thread while the window is
@@ -137,7 +138,7 @@ def continue_live(session: Any, command: str, inputs: Mapping[str, Any], map: An
         task = Task(session, found, inputs, session.logger.warning)
         with StatusLine(session, task.name) as listener:
             report = task.compute(listener)
-        put_values(map, viewer_surfaces.covering_surface(report.objects["grid"], report.objects["structure"]))
+        put_values(map, map_surfaces.covering_surface(report.objects["grid"], report.objects["structure"]))
         task.follow(report, map)
         session.logger.info(f"{task.name}: the map of the session follows what is shown; "
                             "end it with: potential live off")
@@ -258,4 +259,5 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
 
 def _picked(session: Any, parameter: Parameter, text: str, atoms: Selected) -> str:
     """Return a selection within the atoms, as an atom specification of ChimeraX or else in this program's language."""
-    return adapters.selection(parameter, text, atoms.structure, lambda word: rows_of(session, atoms, word))
+    picked: str = adapters.selection(parameter, text, atoms.structure, lambda word: rows_of(session, atoms, word))
+    return picked

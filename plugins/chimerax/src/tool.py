@@ -13,13 +13,13 @@ from chimerax.map import MapArg, MapsArg, Volume
 from chimerax.ui import MainToolWindow
 from Qt import QtCore, QtWidgets  # noqa: F401 - modules of Qt, which the panel uses
 
-from vmdpotential.frontend import adapters
-from vmdpotential.frontend.adapters import object_role
 from vmdpotential.frontend.declarations import as_text, in_front
-from vmdpotential.frontend.dialog import DialogPanel
-from vmdpotential.frontend.display import surface_options
-from vmdpotential.frontend.form import CommandForm, FormEntry
 from vmdpotential.parameters import Command, Parameter
+from vmdpotential.plugins.viewers import adapters
+from vmdpotential.plugins.viewers.adapters import object_role
+from vmdpotential.plugins.viewers.dialog import DialogPanel
+from vmdpotential.plugins.viewers.display import surface_options
+from vmdpotential.plugins.viewers.form import CommandForm, FormEntry
 
 from .task import Task, end_live
 

@@ -8,8 +8,9 @@ from typing import Annotated
 
 from vmdpotential.figures.colours import ValueRange
 from vmdpotential.frontend.declarations import in_front
-from vmdpotential.frontend.viewer_surfaces import colour_range
 from vmdpotential.parameters import Command, Option, Parameter, Report
+
+from .map_surfaces import colour_range
 
 
 def _surface(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vmdpotential.frontend.adapters import viewer_commands
-from vmdpotential.frontend.declarations import command_declarations
+from vmdpotential.plugins.viewers.adapters import viewer_commands
+from vmdpotential.plugins.viewers.vmd import command_declarations
 
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 

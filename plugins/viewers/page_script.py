@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from vmdpotential.errors import BackendError
-from vmdpotential.frontend.startup import put_folder
+
+from .startup import put_folder
 
 #: Archive of the tested version in npm's registry, and its SHA-512.
 ARCHIVE = "https://registry.npmjs.org/3dmol/-/3dmol-2.5.5.tgz"

@@ -17,11 +17,11 @@ from helpers import refused
 
 import vmdpotential
 from vmdpotential.errors import InputError, OutputError
-from vmdpotential.frontend import page_script, viewers
-from vmdpotential.frontend.child import tcl_word
 from vmdpotential.frontend.cli import main
-from vmdpotential.frontend.install import command
-from vmdpotential.frontend.viewers import plan_installation
+from vmdpotential.plugins.viewers import installation, page_script
+from vmdpotential.plugins.viewers.install import command
+from vmdpotential.plugins.viewers.installation import plan_installation
+from vmdpotential.plugins.viewers.tcl import tcl_word
 from vmdpotential.plugins.web import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,12 +265,12 @@ def test_another_script_than_the_tested_is_not_installed(home, registry_of_npm, 
 def test_vmd_2_is_found_where_its_installers_put_it(home, tmp_path, monkeypatch, system, place):
     monkeypatch.setattr(platform, "system", lambda: system)
     monkeypatch.setenv("PROGRAMFILES", str(tmp_path))
-    monkeypatch.setattr(viewers, "APPLICATIONS", tmp_path)
-    assert viewers.find_vmd() is None
+    monkeypatch.setattr(installation, "APPLICATIONS", tmp_path)
+    assert installation.find_vmd() is None
     vmd = tmp_path / place
     vmd.parent.mkdir(parents=True)
     vmd.touch()
-    assert viewers.find_vmd() == vmd
+    assert installation.find_vmd() == vmd
     assert any(str(vmd) in line for line in plan_installation("vmd").after)
 
 

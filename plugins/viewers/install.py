@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmdpotential.errors import InputError, OutputError, UsageError
-from vmdpotential.frontend import page_script, startup
-from vmdpotential.frontend.viewers import VIEWER_PROGRAMS, ViewerInstallation, plan_installation
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
+
+from . import page_script, startup
+from .installation import VIEWER_PROGRAMS, ViewerInstallation, plan_installation
 
 
 def install(

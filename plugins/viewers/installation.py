@@ -13,11 +13,15 @@ from pathlib import Path
 
 from vmdpotential.errors import UsageError
 from vmdpotential.extras import pip_requirement
-from vmdpotential.frontend import startup
-from vmdpotential.frontend.child import tcl_word
+
+from . import startup
+from .tcl import tcl_word
 
 #: Viewers with a plugin.
 VIEWER_PROGRAMS = ("vmd", "pymol", "chimerax")
+
+#: Folder of the viewers' plugins, in the installed package or in the source tree.
+PLUGINS = Path(__file__).resolve().parent.parent
 
 #: Folder of programs on macOS.
 APPLICATIONS = Path("/Applications")
@@ -132,7 +136,7 @@ def _vmd(where: Path | None) -> ViewerInstallation:
              "the dialog is in Extensions, Modeling and Analysis"]
     if windows:
         after.insert(0, f"VMD reads {name} in the folder that the variable HOME names: set HOME to {home}")
-    source = _source("vmd")
+    source = PLUGINS / "vmd"
     return ViewerInstallation(
         "VMD", source, _names(source, "*.tcl", "*.md", "*.png"), folder, {"program.txt": "\n".join(program()) + "\n"},
         rc, lines, after)
@@ -151,14 +155,14 @@ def _pymol(where: Path | None) -> ViewerInstallation:
     if find_spec("pymol") is None:
         after.insert(0, "PyMOL's Python needs the package too; in PyMOL, print(sys.executable) names that Python: "
                         f"PYTHON -m pip install {shlex.quote(pip_requirement('all'))}")
-    source = _source("pymol")
+    source = PLUGINS / "pymol"
     return ViewerInstallation("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
                   startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
 
 
 def _chimerax(where: Path | None) -> ViewerInstallation:
     folder = (where or Path.home() / ".chimerax-bundles") / "vmdpotential"
-    source = _source("chimerax")
+    source = PLUGINS / "chimerax"
     quoted = f'"{folder}"'
     package = pip_requirement("all")
     chimerax = shutil.which("chimerax") or shutil.which("ChimeraX")
@@ -171,14 +175,6 @@ def _chimerax(where: Path | None) -> ViewerInstallation:
         after += ["or in a shell:", f"    {shlex.quote(chimerax)} --nogui --exit --cmd {shlex.quote(command)}"]
     return ViewerInstallation("ChimeraX", source, _names(source, "*.*", "src/**/*.*"), folder, after=after,
                   undone=["type on ChimeraX's command line: toolshed uninstall ChimeraX-VMDPotential"])
-
-
-def _source(name: str) -> Path:
-    """Return the folder of a plugin's files, in the installed package or in the source tree."""
-    spec = find_spec("vmdpotential.plugins")
-    if spec is not None and spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))) / name
-    return Path(__file__).resolve().parent.parent / "plugins" / name
 
 
 def _names(source: Path, *patterns: str) -> list[str]:

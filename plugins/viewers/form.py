@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmdpotential.frontend.adapters import object_role
 from vmdpotential.parameters import Command, Parameter
+
+from .adapters import object_role
 
 #: Largest width of a field, pixels.
 FIELD = 180

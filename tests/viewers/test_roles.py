@@ -13,10 +13,10 @@ import pytest
 
 import vmdpotential as vp
 from vmdpotential.figures.colours import standard_limit
-from vmdpotential.frontend import adapters
-from vmdpotential.frontend.display import surface_options
 from vmdpotential.grid.compare import map_difference
 from vmdpotential.parameters import Command, Option, Report
+from vmdpotential.plugins.viewers import adapters
+from vmdpotential.plugins.viewers.display import surface_options
 
 ROOT = Path(__file__).parents[2]
 

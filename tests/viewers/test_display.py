@@ -8,12 +8,13 @@ import pytest
 from vmdpotential import registry
 from vmdpotential.figures import colours
 from vmdpotential.figures.page import Panel, compose_slices
-from vmdpotential.frontend import adapters, viewer_surfaces
-from vmdpotential.frontend.declarations import command_declarations, in_front
-from vmdpotential.frontend.display import surface_options, vmd_options
+from vmdpotential.frontend.declarations import in_front
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.viewers import adapters, map_surfaces
+from vmdpotential.plugins.viewers.display import surface_options, vmd_options
+from vmdpotential.plugins.viewers.vmd import command_declarations
 from vmdpotential.plugins.web.content import map_content
 
 
@@ -37,10 +38,10 @@ def test_a_command_without_ranks_is_shown_whole():
 
 def test_range_of_colours():
     for text, expected in (("5", (-5, 5)), ("-5", (-5, 5)), ("-5,20", (-5, 20)), ("1 2", (1, 2))):
-        assert viewer_surfaces.colour_range(text) == expected
+        assert map_surfaces.colour_range(text) == expected
     for text in ("", "spam", "2,1", "1,2,3", "0", "inf"):
         with pytest.raises(ValueError):
-            viewer_surfaces.colour_range(text)
+            map_surfaces.colour_range(text)
 
 
 def structure(residue):
@@ -56,10 +57,10 @@ def test_colours_follow_the_map_beside_the_molecule(residue):
     # large inside and far away, and from -7 to 7 next to the molecule
     values = np.where((distance > 1.5) & (distance < 4), 7 * np.sign(points[:, 1]), 5000.0)
     grid = Grid(lattice, values.reshape(lattice.shape), "kT/e", 300.0, provenance=Provenance(medium="vacuum"))
-    span = viewer_surfaces.surface_range(grid, structure(residue))
+    span = map_surfaces.surface_range(grid, structure(residue))
     assert span == (-8, 8)
-    assert viewer_surfaces.surface_range(grid, None).high >= 5000
-    assert viewer_surfaces.legend(grid, span) == "-8 to 8 kT/e at 300 K, vacuum"
+    assert map_surfaces.surface_range(grid, None).high >= 5000
+    assert map_surfaces.legend(grid, span) == "-8 to 8 kT/e at 300 K, vacuum"
 
 
 @pytest.mark.parametrize(("medium", "kind", "unit", "limit"), [
@@ -75,7 +76,7 @@ def test_potentials_in_water_have_one_range_in_every_viewer_page_and_figure(medi
     lattice = Lattice(np.zeros(3), np.ones(3), (9, 9, 9))
     values = 40 * np.random.default_rng(1).normal(size=lattice.shape)
     grid = Grid(lattice, values, unit, 298.15, provenance=Provenance(medium=medium, medium_kind=kind))
-    spans = [viewer_surfaces.surface_range(grid, structure("LIG")), viewer_surfaces.surface_range(grid, None),
+    spans = [map_surfaces.surface_range(grid, structure("LIG")), map_surfaces.surface_range(grid, None),
              compose_slices([Panel(grid, Plane.parse("z=4"))]).ranges[0]]
     if limit is not None:
         assert set(spans) == {(-limit, limit)}
@@ -106,11 +107,11 @@ def test_the_surface_is_that_of_the_atoms_of_the_map():
     made = Structure(np.random.default_rng(1).uniform(0, 30, (334, 3)),
                      np.array(["C1", "C2", "SOD", "N", *["O", "H1", "H2"] * 110]), residues, numbers, numbers - 1,
                      elements=np.array(["C", "C", "Na", "N", *["O", "H", "H"] * 110]))
-    assert np.flatnonzero(viewer_surfaces.with_surface(made)).tolist() == [0, 1]
-    assert np.flatnonzero(viewer_surfaces.with_surface(made, "all")).tolist() == [0, 1]
-    assert np.flatnonzero(viewer_surfaces.with_surface(made, "not water")).tolist() == [0, 1, 2]
-    assert np.flatnonzero(viewer_surfaces.with_surface(made, "//*/1/C1")).tolist() == [0]
-    assert viewer_surfaces.with_surface(made.take(np.arange(4, 334))).all()
+    assert np.flatnonzero(map_surfaces.with_surface(made)).tolist() == [0, 1]
+    assert np.flatnonzero(map_surfaces.with_surface(made, "all")).tolist() == [0, 1]
+    assert np.flatnonzero(map_surfaces.with_surface(made, "not water")).tolist() == [0, 1, 2]
+    assert np.flatnonzero(map_surfaces.with_surface(made, "//*/1/C1")).tolist() == [0]
+    assert map_surfaces.with_surface(made.take(np.arange(4, 334))).all()
 
 
 def test_only_commands_that_make_a_map_draw_a_surface():

@@ -32,12 +32,13 @@ from pages import (
 import vmdpotential as vp
 from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
-from vmdpotential.frontend import cli, viewer_surfaces
-from vmdpotential.frontend.page_script import user_folder
+from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps.cube import Nuclei, write_cube
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.ions.placement import PlacedIon
+from vmdpotential.plugins.viewers import map_surfaces
+from vmdpotential.plugins.viewers.page_script import user_folder
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import surface_depth
 from vmdpotential.plugins.web.mvs import SceneOptions, view_scene
@@ -366,7 +367,7 @@ def test_scene_of_molstar(ion_box, tmp_path, capsys):
     assert scenes[0]["metadata"]["transition_duration_ms"] > 0
     key = scenes[0]["metadata"]["description"].split("\n\n")[1]  # its ends are those of the colours
     low, high = key.split(" ![](", 1)[0], key.split(") ", 1)[1].split()[0]
-    assert (float(low), float(high)) == tuple(viewer_surfaces.surface_range(potential, structure))
+    assert (float(low), float(high)) == tuple(map_surfaces.surface_range(potential, structure))
     np.testing.assert_allclose(origin, potential.lattice.origin, atol=1e-4)
     assert step == pytest.approx(potential.lattice.spacing[0])
     assert not any("Plane" in scene["metadata"]["description"] for scene in scenes)
@@ -398,7 +399,7 @@ def test_a_scene_has_planes_in_the_colours_of_the_map(ion_box, tmp_path, npm):
         numbers = np.array([float(text.split()[0]) for text in said])
         assert all(potential.unit in text for text in said)
         assert len(np.unique(numbers)) > 3
-        span = viewer_surfaces.surface_range(potential, structure).high
+        span = map_surfaces.surface_range(potential, structure).high
         expected = np.clip(potential.sample(corners).mean(1), -span, span)
         np.testing.assert_allclose(numbers, expected, atol=span / 50)
     description = scene["metadata"]["description"]
@@ -472,7 +473,7 @@ def test_patches_have_a_scene_with_the_colours_of_their_means_and_names(ion_box,
     whole = (of_triangle == of_triangle[:, :1]).all(1) & (of_triangle[:, 0] >= 0)
     said = np.array([mesh["group_tooltips"][str(group)] for group in mesh["triangle_groups"]])
     means = np.array([patch.mean for patch in found])[of_triangle[whole, 0]]
-    span = viewer_surfaces.surface_range(potential, structure).high
+    span = map_surfaces.surface_range(potential, structure).high
     np.testing.assert_allclose([float(text.split()[0]) for text in said[whole]], np.clip(means, -span, span),
                                atol=span / 100)
     assert set(said[(of_triangle < 0).all(1)]) == {"in no patch"}

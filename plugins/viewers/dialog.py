@@ -14,9 +14,10 @@ from html import escape
 from typing import Any, Protocol
 
 from vmdpotential.frontend import messages
-from vmdpotential.frontend.form import CommandForm
 from vmdpotential.parameters import Command, Drawing, Report
 from vmdpotential.progress import Listener, listen_to_progress
+
+from .form import CommandForm
 
 #: Height of the status, in lines.
 STATUS_LINES = 3

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vmdpotential.errors import BackendError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import ValueRange
-from vmdpotential.frontend.child import TclWord
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.maps import Medium
 from vmdpotential.maps.solute import chosen_atoms
@@ -23,13 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vmdpotential.molecule.structure import Structure
-    from vmdpotential.surfaces import Surface
 
-
-log = logging.getLogger(__name__)
-
-#: Numbers of the colours of VMD's scale, and of its grey.
-SCALE, GREY = range(33, 1057), 2
 
 #: Range of distances from the nearest atom, A, in which lattice points are taken for points of a molecule's surface,
 #: and about how many points of the lattice are examined.
@@ -139,75 +129,3 @@ def surface_range(grid: Grid, structure: Structure | None) -> ValueRange:
 def legend(grid: Grid, span: ValueRange) -> str:
     """Return the legend of a map's colours, e.g. ``-50 to 50 kT/e at 298.15 K, vacuum, no screening``."""
     return f"{span.low:g} to {span.high:g} {colours.map_meaning(grid)}"
-
-
-def drawn_in_vmd(report: Report, surface: str | None, part: str | None = None,
-                 folder: Path | None = None) -> dict[str, Any]:
-    """Return what VMD draws of a report: values of atoms, range and meaning of a map's colours, and a coloured surface.
-
-    Further maps of a series, or statistics, are loaded but not drawn.
-
-    Parameters
-    ----------
-    report : Report
-    surface : str or None
-        Range of the colours of a map's molecular surface, empty for the usual one; None for no surface.
-    part : str or None
-        Selection of the atoms that get a surface; all unless given.
-    folder : Path, optional
-        Folder for maps that the command wrote to no file.
-    """
-    from vmdpotential.surfaces import molecular_surface
-
-    objects, data = report.objects, dict[str, Any]()
-    if "mesh" in objects:
-        made = objects["mesh"]
-        return {"meaning": made.meaning, "surface": _drawn_surface(made.surface, made.values, made.span),
-                "labels": [[name, *place.round(3).tolist()] for name, place in made.labels]}
-    if "values" in objects:
-        data["values"] = [round(value, 6) for value in objects["values"].b_factors.tolist()]
-    grid, structure = objects.get("grid"), objects.get("structure")
-    if not isinstance(grid, Grid):  # it may be only in a file
-        return data
-    span = colour_range(surface) if surface else surface_range(grid, structure)
-    data |= {"range": list(span), "meaning": colours.map_meaning(grid), "maps": _map_files(report, folder)}
-    computed = surface_of(report, part)
-    if surface is None or computed is None:
-        return data
-    try:
-        mesh = molecular_surface(computed, atoms="all", spacing=mesh_spacing(len(computed)), cavities=False)
-    except BackendError as error:
-        log.warning("isosurfaces are drawn, as the molecular surface needs another package: %s", error)
-        return data
-    return data | {"surface": _drawn_surface(mesh, mesh.sample(grid, colours.reading_distance(grid)), span)}
-
-
-def _map_files(report: Report, folder: Path | None) -> list[tuple[str, str]]:
-    """Return the file and the meaning of each map of a report; those after its files are written to the folder."""
-    from vmdpotential.io.maps import is_map, write_map
-
-    grids = {name: value for name, value in report.objects.items() if isinstance(value, Grid)}
-    files = [file for file in map(Path, report.data.get("files", ())) if is_map(file)]
-    if folder is not None:
-        for name in list(grids)[len(files):]:
-            files.append(folder / f"{name}.dx")
-            write_map(grids[name], files[-1])
-    return [(str(file), f"{grid.provenance.quantity}, {colours.map_meaning(grid)}")
-            for file, grid in zip(files, grids.values(), strict=False)]
-
-
-def mesh_spacing(atoms: int) -> float:
-    """Return the spacing of the lattice of a molecular surface, A, at which a viewer that is slow can draw it."""
-    return max(0.3, 0.5 * float(np.cbrt(atoms / 5000)))
-
-
-def _drawn_surface(mesh: Surface, values: NDArray[np.float64], span: Sequence[float]) -> dict[str, Any]:
-    """Return a surface for VMD, in Tcl: vertices, normals, colours as numbers of VMD's scale, and triangles."""
-    low, high = span
-    known = np.isfinite(values)
-    relative = np.clip((np.where(known, values, low) - low) / (high - low), 0, 1)
-    numbers = np.where(known, SCALE.start + np.rint(relative * (len(SCALE) - 1)), GREY).astype(int)
-    vertices, normals = (TclWord.of_numbers(part.ravel().tolist(), "{%.3f %.3f %.3f}")
-                         for part in (mesh.vertices, mesh.normals))
-    return {"vertices": vertices, "normals": normals, "colours": TclWord.of_numbers(numbers.tolist()),
-            "triangles": TclWord.of_numbers(mesh.triangles.ravel().tolist())}
