@@ -12,9 +12,10 @@ from vmdpotential import progress
 from vmdpotential.continuum.equation import aligned_lattice
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
-from vmdpotential.engines import Engine
+from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.kernels import threads
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant, debye_length
 
 from .sites import TitratedStructure
@@ -152,16 +153,18 @@ def site_energies(positions: Floats, radii: Floats, neutral: Floats, changes: li
     compounds: dict[bytes, list[int]] = {}
     for k, change in enumerate(changes):
         compounds.setdefault(change.model.tobytes(), []).append(k)
-    for rows in compounds.values():
+    for rows in compounds.values():  # which have too few nodes for a GPU, or for several threads
         model_atoms = changes[rows[0]].model
         small = solvent.around(positions[model_atoms], radii[model_atoms])
         nodes = aligned_lattice(Lattice.around(small.positions, solvent.spacing, MARGIN), lattice, ratio)
-        solutions = solve_charge_sets(small, nodes, engine, iter(sets[rows][:, model_atoms]), energies=True)
-        for k, both in zip(rows, solutions, strict=True):
-            reaction, error = _reactions(both)
-            own = neutral[model_atoms] + 0.5 * sets[k][model_atoms]
-            desolvation[k] -= own @ reaction
-            errors[k, model_atoms] -= own * error
+        with threads.sharing(threads.count()):
+            solutions = solve_charge_sets(small, nodes, get_engine("cpu"), iter(sets[rows][:, model_atoms]),
+                                          energies=True)
+            for k, both in zip(rows, solutions, strict=True):
+                reaction, error = _reactions(both)
+                own = neutral[model_atoms] + 0.5 * sets[k][model_atoms]
+                desolvation[k] -= own @ reaction
+                errors[k, model_atoms] -= own * error
     site_of = np.array([change.site for change in changes])
     between[site_of[:, None] == site_of] = 0.0
     return SiteEnergies(desolvation, background, 0.5 * (between + between.T),

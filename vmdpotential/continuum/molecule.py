@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -101,17 +101,20 @@ class Continuum:
         """The surface of the molecule; the van der Waals surface for a smooth permittivity."""
         return Surface(self.positions, self.radii, 0.0 if self.gaussian else self.probe)
 
-    @cached_property
+    @property
     def covers(self) -> AtomCovers:
         """The atoms that cover others."""
-        return _covers(self)
+        return self._finding_covers()
+
+    @cached_property
+    def _finding_covers(self) -> Callable[[], AtomCovers]:
+        # on another thread, while a GPU computes
+        return threads.begin(partial(_find_covers, self.positions, self.radii, self.probe))
 
     def with_charges(self, charges: Floats) -> Continuum:
         """Return the same molecule, with what is known of its shape, and other charges (N,), e."""
         result = replace(self, charges=charges)
-        vars(result)["surface"] = self.surface
-        if "covers" in vars(self):
-            vars(result)["covers"] = self.covers
+        vars(result).update(surface=self.surface, _finding_covers=self._finding_covers)
         return result
 
     def mixed(self, free: Scalars) -> Scalars:
@@ -141,11 +144,10 @@ class AtomCovers:
     exposed: Floats
 
 
-def _covers(continuum: Continuum) -> AtomCovers:
+def _find_covers(positions: Floats, radii: Floats, probe: float) -> AtomCovers:
     """Return the covers of all atoms, by the nearest atoms with a radius around each."""
     from scipy.spatial import cKDTree
 
-    positions, radii = continuum.positions, continuum.radii
     balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
     count = min(COVERING, len(balls))
     workers = min(threads.count(), 1 + len(positions) // ATOMS_PER_THREAD)
@@ -155,7 +157,7 @@ def _covers(continuum: Continuum) -> AtomCovers:
     rows, best = np.arange(len(positions)), below.argmax(1)
     owners = near[rows, best]
     # spheres of the solvent molecule's centre: what each of the others cuts off is taken as independent
-    wide, apart = np.maximum(radii + continuum.probe, TINY), np.maximum(distances, TINY)
+    wide, apart = np.maximum(radii + probe, TINY), np.maximum(distances, TINY)
     cosines = (wide[:, None] ** 2 + apart**2 - wide[near] ** 2) / (2 * wide[:, None] * apart)
     free = np.where(near == rows[:, None], 1.0, (1 + np.clip(cosines, -1, 1)) / 2).prod(1)
     return AtomCovers(owners, below[rows, best], radii[owners], free[owners])

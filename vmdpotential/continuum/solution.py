@@ -225,6 +225,10 @@ class TwoLattices:
         if wide.size > max(FREE_COARSE_NODES, fine.size):
             memory.require(NODE_BYTES * wide.size, "the solution around the atoms",
                            "correct their positions and radii, or use a larger {spacing}")
+        apart = np.full(3, EXPOSED_SMOOTH_OVER if exposed_to_faces(continuum) else SMOOTH_OVER)
+        if continuum.membrane is not None:
+            apart[2] = 0.0  # its faces are kinks
+        self._faces = FaceNodes(wide, apart)
         with engine.room(0):  # everything is on one GPU
             self.far = Problem(continuum, wide, levels, total, engine, COARSE_CLOSED_FORM_SPACINGS, lasting)
             if lasting:
@@ -240,7 +244,6 @@ class TwoLattices:
         `totals` are the exact sums of q / r for each.
         """
         count, results = len(charge_sets), []
-        _ = self.continuum.covers  # once for all sets
         with self.engine.room(0, self.far.within):
             pairs = [Systems.of(self.engine, count, problem.lattice.shape) for problem in (self.far, self.fine)]
             for number, (charges, total) in enumerate(zip(charge_sets, totals, strict=True)):
@@ -258,11 +261,7 @@ class TwoLattices:
     def _steps(self, before: tuple[KnownSolution, KnownSolution] | None) -> Iterator[tuple[Problem, Any, float]]:
         """Yield the problems that have to be solved, one after the other, with their boundaries and tolerances."""
         continuum, engine, fine, wide = self.continuum, self.engine, self._fine_lattice, self.far.lattice
-        exposed = exposed_to_faces(continuum)
-        apart = np.full(3, SMOOTH_OVER if not exposed else EXPOSED_SMOOTH_OVER)
-        if continuum.membrane is not None:
-            apart[2] = 0.0  # its faces are kinks
-        faces = FaceNodes(wide, apart)
+        exposed, faces = exposed_to_faces(continuum), self._faces
         if before is not None and self.far.start(before[1]):
             # until the solution itself gives better values
             edge = self.far.on_faces(wide)

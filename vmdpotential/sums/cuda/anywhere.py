@@ -9,7 +9,6 @@ import numpy as np
 
 from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import device
-from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
@@ -51,12 +50,7 @@ class AtPoints(MeshSum):
         values = np.zeros((self.at_points.maps, len(points)))
         if len(points) and len(positions):
             points = np.ascontiguousarray(points if self._compact is None else self._compact.wrap(points), np.float64)
-            gpu = device.least_busy_gpus(1)[0]
-            needed = self.fixed_bytes(len(positions)) + 56 * len(points)
-            with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})", needed):
-                if needed > gpu.free():
-                    raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU "
-                                          f"memory, {gpu.free()} are free", "use {engine cpu}")
+            with device.with_room(self.fixed_bytes(len(positions)) + 56 * len(points)) as gpu:
                 self._sum(gpu, points, positions, charges, values)
         return HostResult(values, distances=distances)
 

@@ -10,7 +10,6 @@ import numpy as np
 from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import device, pinned, radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.molecule.cell import Cell
@@ -91,11 +90,7 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
     macros = {"REAL": "double", "MASKED": int(bound.masked), "FIELD": int(field)}
     shape = parts, 5 if field else 2, len(points)  # the last row has the smallest squared distances
     needed = 24 * len(points) + 32 * len(positions) + 8 * math.prod(shape)
-    gpu = device.least_busy_gpus(1)[0]
-    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})", needed):
-        if needed > gpu.free():
-            raise MemoryPlanError(f"{len(points)} points and {len(positions)} atoms need {needed} bytes of GPU memory, "
-                                  f"{gpu.free()} are free", "use {engine cpu}")
+    with device.with_room(needed) as gpu:
         sums = pinned.empty_pinned(shape, np.float64)
         task["points"], task["sums"] = gpu.upload("points", points), gpu.buffer("sums", sums.nbytes)
         task["positions"], task["charges"] = gpu.upload("positions", positions), gpu.upload("charges", charges)
