@@ -27,7 +27,7 @@ from vmdpotential.continuum.solution import (
     solve_charge_sets,
 )
 from vmdpotential.continuum.solver import SolventRequest, describe_solution, in_solution
-from vmdpotential.continuum.stated_errors import combine_errors
+from vmdpotential.continuum.stated_errors import combine_errors, least_error_of_change
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
@@ -175,11 +175,11 @@ class BindingPlan(ABC):
         return type(self).__name__, {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     @abstractmethod
-    def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
+    def solvation(self, positions: Floats, coulomb: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return what the solvent contributes at positions (n, 3), A, of the chosen atoms.
 
         These are the screening and the desolvation of each atom (n,), kcal/mol, the atoms' radii (n,), A, and the error
-        of the energy, kcal/mol.
+        of the energy, kcal/mol. `coulomb` (n,), kcal/mol, are the Coulomb energies of atoms.
         """
 
     def run(self, positions: Floats, cell: Cell | None) -> tuple[Floats, float]:
@@ -188,7 +188,6 @@ class BindingPlan(ABC):
         The terms are :data:`ATOM_TERMS`; half of a pair's energy is assigned to each atom.
         """
         places = (positions if self.together is None else self.together(positions, cell))[self.chosen]
-        screening, desolvation, radii, error = self.solvation(places)
         root = np.sqrt(coulomb_constant("kcal/mol/e") / self.inside)
         charges = root * self.structure.known_charges[self.chosen]
         coulomb = np.empty(len(places))
@@ -197,6 +196,7 @@ class BindingPlan(ABC):
                 get_engine(self.engine), *(values[part] for part in parts for values in (places, charges))),
                 strict=True):
             coulomb[part] = energies
+        screening, desolvation, radii, error = self.solvation(places, coulomb)
         surface = self.surface.of_binding(places, radii, self.first)
         return np.stack([coulomb, screening, desolvation, surface], 1), error
 
@@ -232,7 +232,7 @@ class BornBinding(BindingPlan):
         return (f"Generalized Born, {self.model} with {born.model.radii} radii, kappa {born.kappa:.4g}/A, dielectric "
                 f"{born.outside:g}, {born.inside:g} inside")
 
-    def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
+    def solvation(self, positions: Floats, coulomb: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return screening, desolvation, radii, and no error."""
         rows = np.flatnonzero(self.first), np.flatnonzero(~self.first)
         (a, x), (b, y) = parts = [(self.born.take(each), positions[each]) for each in rows]
@@ -286,7 +286,7 @@ class PbBinding(BindingPlan):
         """The parameters of the membrane, also of one that was found."""
         return {name: self.solution.values[name] for name in ("membrane", "membrane_centre")}
 
-    def solvation(self, positions: Floats) -> tuple[Floats, Floats, Floats, float]:
+    def solvation(self, positions: Floats, coulomb: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return screening, desolvation, radii and the error from two lattices."""
         engine, radii = get_engine(self.engine), self.solution.radii
         charges = self.structure.known_charges[self.chosen]
@@ -306,7 +306,8 @@ class PbBinding(BindingPlan):
             within.append(np.stack([solved.reaction, solved.reaction_errors().expected]))
             ratio = solved.ratio
         del solved
-        screening, desolvation, sizes, whole_size = np.empty(len(charges)), np.empty(len(charges)), [], 0.0
+        screening, desolvation, depths = (np.empty(len(charges)) for _ in range(3))
+        sizes, whole_size = [], 0.0
         errors = np.zeros(len(charges))  # of the sum, by atoms: those of large energies of solvation cancel
         for number in range(2):
             part, potential = parts[number], within[number]
@@ -317,14 +318,19 @@ class PbBinding(BindingPlan):
             change = 0.5 * charges[part] * (potential[:, part] - [alone.reaction, alone.reaction_errors().expected])
             interaction = charges[~part] * potential[:, ~part]
             desolvation[part], screening[~part] = change[0], 0.5 * interaction[0]
+            depths[part] = alone.continuum.covers.depths
             sizes.append(float(interaction[0].sum()))
             whole_size += 0.5 * abs(float(charges[part] @ alone.reaction))
             errors[part] += change[1]
             errors[~part] += 0.5 * interaction[1]
-        values = self.solution.values
-        sharp = values["probe"] < lattice.spacing.max() and not values["gaussian"]
-        error = np.linalg.norm([combine_errors(errors, sharp), 0.5 * (sizes[0] - sizes[1]), SOLVED * whole_size])
+        values, spacing = self.solution.values, float(lattice.spacing.max())
+        sharp = values["probe"] < spacing and not values["gaussian"]
         kt = coulomb_constant("kcal/mol/e") / coulomb_constant("kT/e", self.solution.temperature)
+        changes = [(float(desolvation[part].sum()), desolvation[part], depths[part]) for part in parts]
+        changes.append((float((screening + coulomb / kt).sum()), screening, depths))
+        error = np.linalg.norm([
+            combine_errors(errors, sharp, spacing), 0.5 * (sizes[0] - sizes[1]), SOLVED * whole_size,
+            *(least_error_of_change(*change, spacing) for change in changes)])
         return kt * screening, kt * desolvation, radii, kt * float(error)
 
 

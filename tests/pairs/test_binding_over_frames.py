@@ -6,9 +6,11 @@ import MDAnalysis
 import numpy as np
 import openmm
 import pytest
+from helpers import charges_at
 from messages import naming
 from openmm import app, unit
 from openmm.app.internal import customgbforces
+from scipy.spatial.transform import Rotation
 from structure_files import MDA, TOOLS
 
 from vmdpotential import binding_energy, energy, read_structure
@@ -66,11 +68,27 @@ def test_frames_are_as_alone(complexes, frames, solvent):
     assert all(error > 0 for error in table["grid_error"]) == (solvent == "pb")
 
 
+def in_contact(*charges, apart=3.5):
+    """Return two ions with radii, A."""
+    return replace(charges_at([[0.0, 0, 0], [apart, 0, 0]], charges), radii=np.array([1.6, 1.9]))
+
+
 @pytest.mark.slow
-def test_error_of_the_grid_holds(complexes):
-    """An energy at 0.5 A, against 0.25 A."""
-    coarse, fine = (binding_energy(complexes[1], *GUEST, spacing=spacing) for spacing in (0.5, 0.25))
-    assert 0.1 * coarse.error < abs(coarse.total - fine.total) < coarse.error
+@pytest.mark.parametrize("spacing", [0.5, 1.0])
+def test_errors_of_small_complexes_hold(complexes, spacing):
+    """At most one of ten, for ions and a guest at the rim of its host in random orientations, against 0.25 A."""
+    rng, ratios = np.random.default_rng(2012), []
+    ions = [in_contact(1.0, -1.0), in_contact(2.0, -1.0), in_contact(1.0, -1.0, apart=6.0)]
+    for each in (*ions, complexes[0], complexes[2]):
+        first = np.arange(len(each)) < 1 if len(each) == 2 else each.residue_names == "LIG"
+        fine = binding_energy(each, first, ~first, spacing=0.25, radii="auto").total
+        for turn in Rotation.random(6, random_state=rng).as_matrix():
+            moved = replace(each, positions=each.positions @ turn.T + rng.uniform(0, 1, 3))
+            found = binding_energy(moved, first, ~first, spacing=spacing, radii="auto")
+            ratios.append(abs(found.total - fine) / found.error)
+    assert np.mean(np.array(ratios) < 1) >= 0.9, np.round(ratios, 2)
+    assert max(ratios) < 2
+    assert np.median(ratios) > 0.15
 
 
 @pytest.mark.nightly
