@@ -26,11 +26,14 @@ GROUP = "vmdpotential.plugins"
 #: structure with missing atoms and charges, and a ``pka`` the pKa values for it (the plugin preparation has both).
 #: A ``structure_reader`` returns the structure of a file; its name is a kind of file
 #: (:func:`vmdpotential.io.files.recognise.kind_of`), or the suffix of another one. A ``structure_writer`` is a
-#: :class:`vmdpotential.io.structures.StructureWriter`, by the suffix. A ``parameter_reader`` returns the charges or
+#: :class:`vmdpotential.io.structures.StructureWriter`, by the suffix, and a ``map_format`` a
+#: :class:`vmdpotential.io.maps.mapformat.MapFormat`; a ``trajectory_format`` is a
+#: :class:`vmdpotential.io.trajectories.source.TrajectoryFormat`. A ``parameter_reader`` returns the charges or
 #: Lennard-Jones parameters in files (plugin forcefields).
 #: An ``answer`` is what viewers read that run the program: `declarations` and `tcl` (plugin viewers).
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
-         "structure_reader", "structure_writer", "parameter_reader", "function", "answer")
+         "structure_reader", "structure_writer", "map_format", "trajectory_format", "parameter_reader", "function",
+         "answer")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("surface", "compare", "average")
@@ -53,15 +56,24 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     },
     "engine": {name: f"vmdpotential.engines.{name}:ENGINE" for name in ("cpu", "cuda")},
     "structure_reader": {
-        **{name: f"vmdpotential.io.structures.{name}:read_{name}" for name in ("pdb", "mmcif", "gro", "pqr", "molden")},
-        "cube": "vmdpotential.io.maps.cube:read_atoms",
+        **{name: f"vmdpotential.io.structures.{name}:read_{name}" for name in ("pdb", "mmcif", "gro", "pqr")},
         **{name: f"vmdpotential.io.topologies.{name}:read_{name}" for name in ("psf", "prmtop")},
     },
     "structure_writer": {
         **dict.fromkeys((".pdb", ".ent"), "vmdpotential.io.structures.pdbwrite:WRITER"),
         **dict.fromkeys((".cif", ".mmcif"), "vmdpotential.io.structures.mmcif:WRITER"),
         ".pqr": "vmdpotential.io.structures.pqr:WRITER", ".gro": "vmdpotential.io.structures.growrite:WRITER",
-        **dict.fromkeys((".rst7", ".inpcrd"), "vmdpotential.io.structures.rst7write:WRITER"),
+    },
+    "trajectory_format": {
+        **{f".{name}": f"vmdpotential.io.trajectories.formats:{name.upper()}" for name in ("xtc", "trr", "gro", "dcd")},
+        **dict.fromkeys((".pdb", ".ent"), "vmdpotential.io.trajectories.formats:PDB"),
+        **dict.fromkeys((".cif", ".mmcif", ".pdbx"), "vmdpotential.io.trajectories.formats:MMCIF"),
+        "mdanalysis": "vmdpotential.io.trajectories.formats:OTHER",
+    },
+    "map_format": {
+        ".dx": "vmdpotential.io.maps.dx:PLAIN", ".dx.gz": "vmdpotential.io.maps.dx:COMPRESSED",
+        **dict.fromkeys((".mrc", ".map"), "vmdpotential.io.maps.ccp4:MRC"), ".ccp4": "vmdpotential.io.maps.ccp4:CCP4",
+        ".npz": "vmdpotential.io.maps.npz:ARCHIVE",
     },
 }
 #: Plugins of this package, and what they register for the core, by which a missing one is named.
@@ -70,6 +82,11 @@ _PROVIDED = {
         "structure_reader": ("gromacs-topology", "mdanalysis", "mdanalysis-topology"),
         "structure_writer": (".psf", ".top", ".prmtop", ".parm7", ".parm"),
         "parameter_reader": ("charges", "residue-charges", "prmtop"),
+    },
+    "formats": {
+        "structure_reader": ("amber-coordinates", "cube", "molden"), "structure_writer": (".rst7", ".inpcrd"),
+        "map_format": (".cube", ".cub", ".ome.zarr", ".zarr", "autodock"),
+        "trajectory_format": (".nc", ".ncdf", ".netcdf", ".ncrst"),
     },
 }
 _unlisted: set[tuple[str, str]] = set()
@@ -152,9 +169,10 @@ def available(kind: str) -> list[str]:
     return list(_entries[kind])
 
 
-def is_known(kind: str, name: str) -> bool:
-    """Return whether :func:`get` has an object, or names the plugin of this package that should have it."""
-    return name in available(kind) or any(name in provided.get(kind, ()) for provided in _PROVIDED.values())
+def known(kind: str) -> list[str]:
+    """Return the names of a kind, and those that plugins of this package would register if they were not missing."""
+    return list(dict.fromkeys([*available(kind), *(name for provided in _PROVIDED.values()
+                                                   for name in provided.get(kind, ()))]))
 
 
 def listed(kind: str) -> list[str]:
@@ -184,7 +202,7 @@ def get(kind: str, name: str) -> Any:
             if name in provided.get(kind, ()):
                 reason = next((text for entry, text in _broken.items() if entry.split()[0] == plugin), "not installed")
                 raise BackendError(f"the plugin {plugin}, which has the {kind.replace('_', ' ')} '{name}', cannot be "
-                                   f"loaded ({reason})", "install vmdpotential again")
+                                   f"loaded ({reason})", "repair the installation of vmdpotential")
         raise UsageError(kind, f"is unknown{similar_hint(name, available(kind)) or _described(kind, name)}",
                          f"choose one of {', '.join(listed(kind))}", value=name)
     target = _entries[kind][name]

@@ -108,8 +108,9 @@ def orbital_(
         When the map does not fit into memory.
     """
     from vmdpotential.io import check_formats, write_structures
-    from vmdpotential.io.maps import check_map_format, is_cube, put_map
-    from vmdpotential.io.maps.cube import Nuclei, write_cube
+    from vmdpotential.io.maps import check_map_format, put_map
+
+    from ..formats.cube import Nuclei, is_cube, write_cube
 
     path, atoms, force = output.output, output.atoms, output.force
     engine, unit = values.engine, values.unit
@@ -182,8 +183,7 @@ class OrbitalMap(GridResult):
 
     def text(self) -> Iterator[str]:
         """Yield the contents of the file, and the map's range and integral."""
-        from vmdpotential.io.maps import is_cube
-        from vmdpotential.io.maps.cube import ATOMIC_UNITS
+        from ..formats.cube import ATOMIC_UNITS, is_cube
 
         wavefunction = self.wavefunction
         yield _contents(wavefunction)

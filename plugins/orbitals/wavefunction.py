@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
 
+from ..formats.nuclei import from_nuclei
 from .shells import Shell
 
 #: Largest deviation from an integer of an occupation that counts as integral.

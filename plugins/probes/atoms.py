@@ -30,7 +30,8 @@ from .options import ProbeRun
 def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> ProbeMaps:
     """Compute maps of probe atoms around one structure."""
     from vmdpotential.io.maps import check_map_format, put_map
-    from vmdpotential.io.maps.autodock import check_lattice, write_autodock
+
+    from ..formats.autodock import check_lattice, write_autodock
 
     probes = run.options.probe
     by_name = dict(_probe(text) for text in probes)
@@ -70,7 +71,7 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
     with files.writing_files(paths, run.force) as temporary:
         for place, grid in zip(temporary, maps, strict=False):
             if autodock and run.output is not None:
-                write_autodock(grid, place, run.output.stem)
+                write_autodock(place, grid, run.output.stem)
             else:
                 put_map(grid, place)
     return ProbeMaps(

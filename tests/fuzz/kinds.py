@@ -27,7 +27,6 @@ from vmdpotential.io.files.cellfile import read_cell
 from vmdpotential.io.files.ndx import read_groups
 from vmdpotential.io.files.points import read_points
 from vmdpotential.io.structures import symmetry
-from vmdpotential.io.structures.amber_coordinates import read_velocities
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.structure import Structure
@@ -35,6 +34,7 @@ from vmdpotential.plugins.batch import inputs as batch
 from vmdpotential.plugins.forcefields import charmm, ion_parameters
 from vmdpotential.plugins.forcefields.forcefield import nonbonded
 from vmdpotential.plugins.forcefields.residue_charges import read_residue_charges
+from vmdpotential.plugins.formats.amber_coordinates import read_velocities
 from vmdpotential.plugins.orbitals.evaluate import density_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.plugins.preparation.components import find_component

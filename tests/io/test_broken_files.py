@@ -16,12 +16,13 @@ from map_files import autodock_text, cube_text, dx_text
 from messages import naming
 from structure_files import AMBER, MDA, SMALL, TOOLS, small_cif
 
-from vmdpotential import read_map, read_structure
+from vmdpotential import read_map, read_structure, registry
 from vmdpotential.errors import InputError, MemoryPlanError, one_line
 from vmdpotential.io import read_topology
 from vmdpotential.io.files.numbers import parse_real, parse_reals, parse_whole, residue_number
-from vmdpotential.io.structures.amber_coordinates import read_velocities
+from vmdpotential.io.maps.mapformat import MapFormat
 from vmdpotential.io.trajectories.frames import Trajectory
+from vmdpotential.plugins.formats.amber_coordinates import read_velocities
 
 # ---- text that is unusual ------------------------------------------------------------------------------
 
@@ -239,8 +240,8 @@ def test_whatever_a_reader_raises_names_the_file(tmp_path, monkeypatch, error):
 
     (tmp_path / "a.pdb").write_text(PDB)
     (tmp_path / "a.dx").write_text(DX)
-    monkeypatch.setattr("vmdpotential.io.structures.pdb.read_pdb", fail)
-    monkeypatch.setattr("vmdpotential.io.maps.dx.read_dx", fail)
+    monkeypatch.setitem(registry._entries["structure_reader"], "pdb", fail)
+    monkeypatch.setitem(registry._entries["map_format"], ".dx", MapFormat(fail, fail))
     for path in (tmp_path / "a.pdb", tmp_path / "a.dx"):
         if isinstance(error, Exception):
             refused(path, type(error).__name__)

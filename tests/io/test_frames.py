@@ -14,8 +14,15 @@ from messages import naming
 from written_frames import write_frames
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.mdanalysis import read_frame
-from vmdpotential.io.trajectories.frames import Frame, LoadedFrames, Trajectory, parse_frames, periodic_cell, read_ahead
+from vmdpotential.io.trajectories.frames import (
+    Frame,
+    LoadedFrames,
+    Trajectory,
+    parse_frames,
+    periodic_cell,
+    read_ahead,
+    read_frame,
+)
 from vmdpotential.molecule.cell import Cell
 
 MDA = pytest.importorskip("MDAnalysis")
@@ -111,7 +118,7 @@ def test_unpacked_coordinates_are_those_of_its_library(tmp_path, scale, precisio
 def test_damaged_bits_are_refused_or_numbers(tmp_path):
     from vmdpotential.io.trajectories import xdr
 
-    data = Path(DATA.XTC).read_bytes()[: int(Trajectory(Path(DATA.XTC), 47681)._starts[1])]
+    data = Path(DATA.XTC).read_bytes()[: int(Trajectory(Path(DATA.XTC), 47681).index[1])]
     path, rng, refused = tmp_path / "a.xtc", np.random.default_rng(3), []
     for flips in (0, *[8] * 30):
         bits = np.unpackbits(np.frombuffer(data, np.uint8))

@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from structure_files import AMBER, PRMTOP, TOOLS, amber_of, bonded_atoms, ordered
 
-from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import prmtop
+from vmdpotential.plugins.formats import amber_coordinates
 
 # ---- prmtop
 

@@ -20,13 +20,13 @@ from structure_files import MDA, ordered, universe
 
 from vmdpotential import io
 from vmdpotential.errors import InputError
-from vmdpotential.io import mdanalysis
-from vmdpotential.io.structures import amber_coordinates
 from vmdpotential.io.topologies import psf
+from vmdpotential.io.trajectories.frames import read_frame
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.plugins.forcefields import mdanalysis_topologies
 from vmdpotential.plugins.forcefields.psfwrite import write_psf
+from vmdpotential.plugins.formats import amber_coordinates
 
 
 @pytest.mark.slow
@@ -150,9 +150,9 @@ def test_the_first_of_several_frames_is_told(name: str, caplog: pytest.LogCaptur
         warnings.simplefilter("ignore")
         with MDAnalysis.coordinates.core.get_reader_for(str(MDA / name))(str(MDA / name)) as reader:
             atoms, count = reader.n_atoms, reader.n_frames
-    mdanalysis.read_frame(MDA / name, atoms, count - 1)
+    read_frame(MDA / name, atoms, count - 1)
     assert not caplog.text
-    for read in [lambda: mdanalysis.read_frame(MDA / name, atoms),
+    for read in [lambda: read_frame(MDA / name, atoms),
                  *[lambda: amber_coordinates.read_coordinates(MDA / name)] * name.endswith(".ncdf")]:
         caplog.clear()
         read()
@@ -167,7 +167,7 @@ def test_frames_agree_with_mdanalysis(tmp_path: Path, name: str) -> None:
         warnings.simplefilter("ignore")
         reader = MDAnalysis.coordinates.core.get_reader_for(str(MDA / name))(str(MDA / name))
         for frame in {0, len(reader) // 2, -1}:
-            positions, cell = mdanalysis.read_frame(path, reader.n_atoms, frame)
+            positions, cell = read_frame(path, reader.n_atoms, frame)
             step = reader[frame]
             assert_allclose(positions, step.positions, rtol=1e-6, atol=1e-6)
             if step.dimensions is None:
@@ -178,14 +178,14 @@ def test_frames_agree_with_mdanalysis(tmp_path: Path, name: str) -> None:
         reader.close()
     assert os.listdir(tmp_path) == [path.name]  # no .npz, no .lock
     with naming(InputError, f"{count} frames, ", f"frame {count}"):
-        mdanalysis.read_frame(path, reader.n_atoms, count)
+        read_frame(path, reader.n_atoms, count)
     with naming(InputError, "structure 7"):
-        mdanalysis.read_frame(path, 7)
+        read_frame(path, 7)
 
 
 def test_frame_of_triclinic_trajectory_fits_its_psf() -> None:
     structure = psf.read_psf(MDA / "SiN_tric_namd.psf")
-    positions, cell = mdanalysis.read_frame(MDA / "SiN_tric_namd.dcd", len(structure))
+    positions, cell = read_frame(MDA / "SiN_tric_namd.dcd", len(structure))
     assert isinstance(cell, Cell)
     assert not cell.orthogonal
     # The membrane is bonded across the cell. A DCD keeps lengths and angles, not the orientation: here a does not

@@ -19,8 +19,9 @@ from vmdpotential.grid.means import mean_over_planes
 from vmdpotential.grid.planes import Plane, values_on
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io import maps
-from vmdpotential.io.maps import omezarr, open_map, read_map, write_map
+from vmdpotential.io.maps import open_map, read_map, write_map
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.plugins.formats import omezarr
 from vmdpotential.plugins.web import content
 
 LARGE = [".zarr", ".mrc"]

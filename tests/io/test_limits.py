@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from damaged import MRC, PDB
 from ewald import with_field
-from fuzz.kinds import PARAMETERS
-from fuzz.seeds import system
 from helpers import relative_rms, shell
 from numpy.testing import assert_allclose
 
@@ -20,47 +18,11 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.files.cellfile import parse_cell, read_cell
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.plugins.forcefields import charmm, gromacs_folder, ion_parameters
-from vmdpotential.plugins.forcefields.forcefield import nonbonded
 from vmdpotential.plugins.pairs.distances import count_distances
 from vmdpotential.plugins.pairs.rdf import PairHistogram
 from vmdpotential.splitting.coulomb import PER_RADIUS, optimal_splitting
 from vmdpotential.splitting.mesh import over_cell
 from vmdpotential.units import coulomb_constant
-
-# ---- includes of GROMACS -------------------------------------------------------------------------------
-
-
-def lines(path):
-    return [line.text for line in gromacs_folder.read_lines(path)]
-
-
-def test_files_that_include_each_other_twice(tmp_path):
-    """45 files of two lines, of which the last would be read 2^44 times."""
-    for n in range(44):
-        (tmp_path / f"{n}.top").write_text(f'#include "{n + 1}.top"\n' * 2)
-    (tmp_path / "44.top").write_text("a line\n")
-    with pytest.raises(InputError):
-        lines(tmp_path / "0.top")
-    assert lines(tmp_path / "36.top") == ["a line"] * 2**8
-
-
-def test_a_long_file_that_is_included_often(tmp_path, monkeypatch):
-    monkeypatch.setattr(gromacs_folder, "MOST_LINES", 5000)
-    (tmp_path / "long.itp").write_text("a b c\n" * 600)
-    (tmp_path / "a.top").write_text('#include "long.itp"\n' * 5)
-    assert len(lines(tmp_path / "a.top")) == 3000
-    (tmp_path / "a.top").write_text('#include "long.itp"\n' * 10)
-    with pytest.raises(InputError):
-        lines(tmp_path / "a.top")
-
-
-@pytest.mark.parametrize("text", ["a \\\n" * 100_000, f"#define A {'b' * 5000}\nA A A A\n"])
-def test_a_line_that_grows(tmp_path, text):
-    (tmp_path / "a.top").write_text(text)
-    with pytest.raises(InputError):
-        lines(tmp_path / "a.top")
-
 
 # ---- compressed files ----------------------------------------------------------------------------------
 
@@ -95,24 +57,6 @@ def test_cells_of_many_digits(tmp_path, word):
         read_cell(path)
     with pytest.raises(ValueError):
         parse_cell(",".join([word] * 3))
-
-
-@pytest.mark.slow
-def test_charmm_parameters_of_many_digits(tmp_path):
-    for name in ("a.str", "a.prm"):
-        path = tmp_path / name
-        path.write_text("* title\n*\nread para card\nATOMS\nMASS -1 NA 22.99\nNONBONDED\n"
-                        f"NA 0.0 {'9' * 70_000} 1.4\nEND\n")
-        with pytest.raises(InputError) as caught:
-            charmm.ion_parameters(path, None, ["NA"])
-        assert len(str(caught.value)) < 400
-
-
-def test_amber_parameters_of_many_digits(tmp_path):
-    """They took minutes."""
-    path = tmp_path / "a.frcmod"
-    path.write_text(f"ions\nNONBON\nNa+ 1.369 0.0874\nCl- {'9' * 200_000}\nK+ {'9' * 200_000}x 1\n\n")
-    assert list(ion_parameters._of_amber(path)) == ["Na+"]
 
 
 @pytest.mark.parametrize("spacing", [5e-39, 1e-12, 1e30])
@@ -172,32 +116,6 @@ def test_a_limit_of_the_process_is_named(monkeypatch):
             memory.require(needed, "a map", "use a larger {spacing}")
         assert ("ulimit" in caught.value.hint) == named
         assert "{spacing}" in caught.value.hint
-
-
-# ---- force fields of OpenMM and memory -----------------------------------------------------------------
-
-
-def test_a_system_that_openmm_has_no_memory_for(tmp_path, monkeypatch):
-    """Refused before OpenMM begins."""
-    from openmm import app
-    from test_force_field_scripts import FIELD
-
-    from vmdpotential.molecule.structure import Structure
-
-    count = 10_000
-    names = np.full(count, "NA")
-    numbers = np.arange(count)
-    ions = Structure(np.stack([5.0 * numbers, 0 * numbers, 0 * numbers], axis=1), names, names, numbers + 1, numbers)
-    path = tmp_path / "own.xml"
-    path.write_text(FIELD.format(attribute="", more=""))
-
-    def create(*_, **__):
-        raise AssertionError("it has begun")
-
-    monkeypatch.setattr(app.ForceField, "createSystem", create)
-    monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "15M")
-    with pytest.raises(MemoryPlanError):
-        nonbonded(ions, [path])
 
 
 @pytest.mark.parametrize(("radius", "mesh", "order"), [(40.0, 6.25, 8), (4.0, 1.0, 4)])
@@ -264,16 +182,3 @@ def test_impossible_charges(tmp_path, capsys, monkeypatch, charge, words):
     assert code == 2
     assert "a.pqr" in err
     assert len(err.splitlines()) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("old", "new"), [
-    ("SOD O -0.075 3.2", "SOD O -0.1 1e308"), ("SOD O -0.075 3.2", "SOD O -1e308 30.0"),
-    ("SOD 0.0 -0.5 1.4", "SOD 0.0 -0.5 1e308"), ("SOD 0.0 -0.5 1.4", "SOD 0.0 -1e308 1.4")])
-def test_charmm_parameters_that_overflow(tmp_path, recwarn, old, new):
-    path = tmp_path / "a.prm"
-    path.write_text(PARAMETERS.replace(old, new))
-    with pytest.raises(InputError) as caught:
-        nonbonded(system(), [path])
-    assert "a.prm" in str(caught.value)
-    assert not recwarn.list

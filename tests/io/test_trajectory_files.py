@@ -19,11 +19,11 @@ import vmdpotential as vp
 from vmdpotential import write_structure
 from vmdpotential.commands import structures
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io import mdanalysis, read_structure
+from vmdpotential.io import read_structure
 from vmdpotential.io.structures import pdb
-from vmdpotential.io.structures.amber_coordinates import netcdf_frames, read_netcdf_frame
 from vmdpotential.io.trajectories import dcd
-from vmdpotential.io.trajectories.frames import Trajectory, open_frames
+from vmdpotential.io.trajectories.frames import Trajectory, open_frames, read_frame
+from vmdpotential.plugins.formats.amber_coordinates import netcdf_frames
 
 FILES = Path(pytest.importorskip("MDAnalysisTests").__file__).parent / "data"
 
@@ -248,7 +248,7 @@ DATA = Path(__file__).parents[1] / "data"
     ("cell_of_1A.dcd", None, None)])
 def test_cells_and_times_of_other_programs(name, cell, times):
     frames = list(Trajectory(DATA / name, 24))
-    position, first_cell = mdanalysis.read_frame(DATA / name, 24)
+    position, first_cell = read_frame(DATA / name, 24)
     np.testing.assert_array_equal(position, frames[0].positions)
     for each in (first_cell, *(frame.cell for frame in frames)):
         if cell is None:
@@ -305,7 +305,7 @@ def test_netcdf_files_are_unmapped_when_they_are_closed(monkeypatch):
         monkeypatch.setattr(warnings, "simplefilter", lambda *_: None)  # as if another thread changed the filters
         with netcdf_frames(Path(NCDF)) as trajectory:
             positions = trajectory.read(1)[0]
-        assert np.array_equal(read_netcdf_frame(Path(NCDF), 1)[0], positions)
+        assert np.array_equal(read_frame(Path(NCDF), len(positions), 1)[0], positions)
         monkeypatch.undo()
     assert not caught
 

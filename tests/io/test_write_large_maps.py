@@ -15,7 +15,8 @@ from vmdpotential.errors import InputError, OutputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import hidden
-from vmdpotential.io.maps import MapWriters, omezarr, read_map, write_map
+from vmdpotential.io.maps import MapWriters, read_map, write_map
+from vmdpotential.plugins.formats import omezarr
 
 LARGE = [".zarr", ".mrc"]
 
@@ -51,7 +52,7 @@ def test_processes_write_different_shards_at_once(tmp_path):
     writer = omezarr.ZarrWriter(path)
     writer.begin(grid.lattice)
     program = ("import sys, numpy as np; from pathlib import Path; "
-               "from vmdpotential.io.maps.omezarr import ZarrWriter; "
+               "from vmdpotential.plugins.formats.omezarr import ZarrWriter; "
                "values, start = np.load('values.npy'), int(sys.argv[1]); "
                "ZarrWriter(Path('m.zarr')).put(start, values[:, :, start:start + 32])")
     running = [subprocess.Popen([sys.executable, "-c", program, start], cwd=tmp_path) for start in ("0", "32")]
@@ -179,7 +180,7 @@ def test_a_killed_run_leaves_a_whole_zarr_map(step, left, tmp_path):
     program = (
         "import errno, os, signal, numpy as np\nfrom pathlib import Path\n"
         "from vmdpotential import write_map, read_map\n"
-        "from vmdpotential.io.files import hidden\nfrom vmdpotential.io.maps import omezarr\n"
+        "from vmdpotential.io.files import hidden\nfrom vmdpotential.plugins.formats import omezarr\n"
         "def stop(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
         "def unable(*_): raise OSError(errno.EINVAL, '')\n"
         f"{step}\n"

@@ -20,10 +20,10 @@ from scipy.io import netcdf_file
 
 from vmdpotential import io
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT, read_coordinates
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.formats.amber_coordinates import VELOCITY_UNIT, read_coordinates
 from vmdpotential.plugins.ions.command import command, with_ion_parameters
 from vmdpotential.plugins.ions.place import place_ions
 

@@ -149,13 +149,23 @@ def test_without_plugins_the_core_reads_and_writes_and_names_what_is_missing(tmp
     (tmp_path / "a.mol2").write_text("@<TRIPOS>")
     code = """
 import sys
+from pathlib import Path
+import numpy as np
 from vmdpotential import errors, io, registry
+from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.io.trajectories.frames import Trajectory
 registry._loaded = True  # as if there were no plugins
 structure = io.read_structure(sys.argv[1], topology=sys.argv[2])
 for name in ("out.pdb", "out.cif", "out.pqr", "out.gro"):
     io.write_structure(structure, f"{sys.argv[3]}/{name}")
+grid = Grid(Lattice([0, 0, 0], [1, 1, 1], (2, 2, 2)), np.ones((2, 2, 2), np.float32))
+for name in ("out.dx", "out.mrc", "out.npz"):
+    io.write_map(grid, f"{sys.argv[3]}/{name}")
+    assert io.read_map(f"{sys.argv[3]}/{name}").lattice.size == 8
 for action in (lambda: io.read_topology(f"{sys.argv[3]}/a.mol2"),
-               lambda: io.write_structure(structure, f"{sys.argv[3]}/out.psf")):
+               lambda: io.write_structure(structure, f"{sys.argv[3]}/out.psf"),
+               lambda: io.write_map(grid, f"{sys.argv[3]}/out.cube"),
+               lambda: Trajectory(Path("a.nc"), 3).numbers()):
     try:
         action()
     except errors.BackendError as error:
@@ -164,8 +174,9 @@ for action in (lambda: io.read_topology(f"{sys.argv[3]}/a.mol2"),
     data = CORE.parent / "data"
     done = subprocess.run([sys.executable, "-c", code, data / "dhfr.pdb.gz", data / "dhfr.psf.gz", tmp_path],
                           capture_output=True, text=True)
-    assert (done.stdout.split(), done.stderr) == (["forcefields", "forcefields"], "")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mol2", "out.cif", "out.gro", "out.pdb", "out.pqr"]
+    assert (done.stdout.split(), done.stderr) == (["forcefields", "forcefields", "formats", "formats"], "")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.mol2", *(f"out.{suffix}" for suffix in (
+        "cif", "dx", "gro", "mrc", "npz", "pdb", "pqr"))}
 
 
 def test_a_commands_structure_is_its_first_parameter():

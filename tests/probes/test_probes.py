@@ -15,7 +15,7 @@ import vmdpotential as vp
 from vmdpotential import io
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.io.maps.autodock import write_autodock
+from vmdpotential.plugins.formats.autodock import write_autodock
 from vmdpotential.plugins.probes import autodock
 from vmdpotential.plugins.probes import interactions as pages
 from vmdpotential.plugins.probes.energies import probe_sum, type_sum
@@ -135,7 +135,7 @@ def test_the_command_with_probes(tmp_path, capsys):
         assert grid.lattice.origin == pytest.approx(data["origin"], abs=1e-6)
         assert np.array_equal(grid.values.ravel(order="F"), values.astype(np.float32))
         again = tmp_path / "again.map"
-        write_autodock(grid, again, "receptor")
+        write_autodock(again, grid, "receptor")
         assert again.read_text() == (tmp_path / f"receptor.{name}.map").read_text()
     shutil.copy(tmp_path / "receptor.C.map", tmp_path / "unnamed")
     assert io.read_map(tmp_path / "unnamed").lattice.shape == tuple(data["shape"])

@@ -34,8 +34,8 @@ from vmdpotential import io, registry
 from vmdpotential.errors import BackendError, InputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.maps.cube import Nuclei, write_cube
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.formats.cube import Nuclei, write_cube
 from vmdpotential.plugins.ions.placement import PlacedIon
 from vmdpotential.plugins.viewers import map_surfaces
 from vmdpotential.plugins.viewers.page_script import user_folder

@@ -81,13 +81,10 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
         named_atoms = elements.fill_elements(_read_topology(topology))
     with files.reading_file(path):
         if kind == "amber-coordinates":
-            from vmdpotential.io.structures import amber_coordinates
-
-            positions, cell = amber_coordinates.read_coordinates(path)
-            velocities = amber_coordinates.read_velocities(path, len(positions))
+            positions, cell, velocities = registry.get("structure_reader", kind)(path)
             named_atoms = replace(named_atoms, velocities=velocities)
         elif kind == "frames":
-            from vmdpotential.io.mdanalysis import read_frame
+            from vmdpotential.io.trajectories.frames import read_frame
 
             positions, cell = read_frame(path, len(named_atoms))
         else:
@@ -239,7 +236,7 @@ def check_formats(structure: Structure, paths: Sequence[str | Path]) -> None:
     """
     for path in map(Path, paths):
         suffix = ".prmtop" if path.name.lower() == "prmtop" else files.format_suffix(path)
-        if not registry.is_known("structure_writer", suffix) or path.suffix.lower() == ".bz2":
+        if suffix not in registry.known("structure_writer") or path.suffix.lower() == ".bz2":
             raise UsageError("", f"{path}: structures cannot be written in this format",
                              f"name it {', '.join(registry.available('structure_writer'))}, each also with .gz")
         registry.get("structure_writer", suffix).check(structure, path)

@@ -22,12 +22,9 @@ from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import (
     COMPRESSED_SUFFIXES,
     BufferedStream,
-    buffered_stream,
     error_with_name,
     first_bytes,
 )
-from vmdpotential.io.structures import amber_coordinates
-from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats, describe_position, find_implausible_position
@@ -39,93 +36,6 @@ _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 
 #: Lock for changes to the state of the whole process: warning filters and log levels.
 _one_thread = threading.RLock()
-
-def read_frame(path: str | Path, n_atoms: int, frame: int = 0) -> tuple[Floats, Cell | None]:
-    """Read one frame of a trajectory, without writing an index file next to it.
-
-    Parameters
-    ----------
-    path : str or Path
-        XTC, TRR, DCD, NetCDF of Amber, or another format that MDAnalysis reads.
-    n_atoms : int
-        Expected number of atoms.
-    frame : int
-        Number of the frame, from 0; negative numbers count from the end.
-
-    Returns
-    -------
-    positions : (N, 3) float64, A
-    cell : Cell or None
-        DCD and NetCDF hold only its lengths and angles; a is then put along x, and b in the xy plane.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read, has another number of atoms, or does not have this frame.
-    BackendError
-        When MDAnalysis is not installed.
-    """
-    path = buffered_stream(path)
-    suffix = path.suffix.lower()
-    if suffix in (".nc", ".ncdf", ".netcdf", ".ncrst"):  # Amber's NetCDF, which is read without MDAnalysis
-        positions, cell, frames = amber_coordinates.read_netcdf_frame(path, frame)
-        _check_counts(path, len(positions), n_atoms, frames, frame)
-        amber_coordinates.warn_of_frames(path, 1 if frame else frames)
-        return positions, cell
-    with reading(path):
-        if suffix in (".xtc", ".trr"):
-            return _gromacs_frame(path, n_atoms, frame)
-        if suffix in (".coor", ".namdbin"):  # MDAnalysis would allocate memory for the number of atoms in the header
-            counts = [int.from_bytes(first_bytes(path, 4), order) for order in ("little", "big")]
-            _check_counts(path, n_atoms if n_atoms in counts else counts[0], n_atoms, 1, frame)
-        if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback when it is deleted
-            from MDAnalysis.lib.formats.libdcd import DCDFile
-
-            dcd.check_markers(path)
-            with DCDFile(str(path)) as file:
-                _check_counts(path, file.header["natoms"], n_atoms, len(file), frame)
-                amber_coordinates.warn_of_frames(path, 1 if frame else len(file))
-                file.seek(frame % len(file))
-                entry = file.read()
-            return checked(entry.xyz, path), cell_of(dcd.cell_of(entry.unitcell, dcd.version(path)), path)
-        with opened(path, n_atoms=n_atoms) as reader:
-            length, _ = scales(reader, path, None)
-            _check_counts(path, reader.n_atoms, n_atoms, reader.n_frames, frame)
-            amber_coordinates.warn_of_frames(path, 1 if frame else reader.n_frames)
-            step = reader[frame]
-            return checked(step.positions, path) * length, cell_of(step.dimensions, path, length)
-
-
-def _gromacs_frame(path: Path, n_atoms: int, frame: int) -> tuple[Floats, Cell | None]:
-    """Read a frame of an XTC, or of a TRR by MDAnalysis' file class, whose readers would leave files next to it."""
-    from MDAnalysis.lib.formats.libmdaxdr import TRRFile
-
-    is_xtc = path.suffix.lower() == ".xtc"
-    frames = xdr.frames(path, n_atoms, is_xtc)
-    # counting the frames means going through the whole file, which is not needed for the first one
-    starts = list(frames) if frame else [next(frames)]
-    _check_counts(path, n_atoms, n_atoms, len(starts), frame)
-    if is_xtc:
-        with open(path, "rb") as file:
-            positions, box, _ = xdr.read_xtc(path, file, starts[frame], n_atoms, frame)
-    else:
-        with TRRFile(str(path)) as file:
-            if frame:
-                file.seek(frame % len(starts))
-            step = file.read()
-            if not step.hasx:
-                raise InputError(f"{path}: frame {frame} contains no positions", "choose another frame")
-            box = np.array(step.box, dtype=np.float64) * 10  # nm to A
-            positions = np.array(step.x, dtype=np.float64) * 10
-    if frame == 0 and next(frames, None) is not None:
-        log.warning("%s: contains several frames; the first one is used", path)
-    return checked(positions, path), box_of(box, path)
-
-
-def _check_counts(path: Path, count: int, n_atoms: int, frames: int, frame: int) -> None:
-    check_atoms(path, count, n_atoms)
-    if not -frames <= frame < frames:
-        raise InputError(f"{path}: has {frames} frames, so there is no frame {frame}")
 
 
 def check_atoms(path: Path, count: int, n_atoms: int) -> None:
@@ -190,24 +100,26 @@ def scales(reader: Any, path: Path, length_unit: str | None) -> tuple[float, flo
 
 
 def cell_of(dimensions: Any, path: Path, length: float = 1.0) -> Cell | None:
-    """Return the cell of three lengths and three angles; None if the lengths are zero, or all 1 as a placeholder.
+    """Return the cell of three lengths, A or in the given unit, and three angles in a file.
 
-    Lengths are in A, or in the given unit.
+    None if the lengths are 0, or all 1, which some programs write for no cell.
     """
-    if dimensions is None or not np.any(dimensions[:3]) or amber_coordinates.is_placeholder(dimensions[:3]):
+    if dimensions is None or not np.any(dimensions[:3]) or all(x == 1 for x in dimensions[:3]):
         return None
-    try:
+    with _with_path(path):
         return Cell.from_parameters(*(length * float(x) for x in dimensions[:3]), *map(float, dimensions[3:]))
-    except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def box_of(vectors: Floats, path: Path) -> Cell | None:
     """Return the cell of three vectors (3, 3), A; None if they are zero."""
-    if not vectors.any():
-        return None
+    with _with_path(path):
+        return Cell(vectors) if vectors.any() else None
+
+
+@contextlib.contextmanager
+def _with_path(path: Path) -> Iterator[None]:
     try:
-        return Cell(vectors)
+        yield
     except InputError as error:
         raise InputError(f"{path}: {error.text}", error.hint) from None
 

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.grid.stored import WINDOW_NODES, StoredGrid
+from vmdpotential.grid.stored import WINDOW_NODES
 from vmdpotential.io.files import output
 from vmdpotential.io.files import text as files
+from vmdpotential.io.maps.mapformat import MapFormat, check_finite
 
-#: Suffixes of map files; one that ends in another comes before it.
-SUFFIXES = (".dx.gz", ".dx", ".mrc", ".map", ".ccp4", ".cube", ".cub", ".npz", ".ome.zarr", ".zarr")
 
-#: Name for the format of AutoDock's maps, whose suffix .map is also that of MRC files.
-AUTODOCK = ".autodock"
+def map_suffixes() -> list[str]:
+    """Return the suffixes of map files; one that ends in another comes before it."""
+    return sorted((name for name in registry.known("map_format") if name.startswith(".")), key=len, reverse=True)
 
-_CCP4, _CUBE, _ZARR = (".mrc", ".map", ".ccp4"), (".cube", ".cub"), (".ome.zarr", ".zarr")
-_READERS = {
-    **dict.fromkeys((".dx", ".dx.gz"), "dx:read_dx"), **dict.fromkeys(_CCP4, "ccp4:read_ccp4"),
-    **dict.fromkeys(_CUBE, "cube:read_cube"), ".npz": "npz:read_npz", AUTODOCK: "autodock:read_autodock",
-}
-_WRITERS = {
-    **dict.fromkeys((".dx", ".dx.gz"), "dx:write_dx"), **dict.fromkeys(_CCP4, "ccp4:write_ccp4"),
-    **dict.fromkeys(_CUBE, "cube:write_cube"), ".npz": "npz:write_npz", **dict.fromkeys(_ZARR, "omezarr:write_zarr"),
-}
-_OPENERS = {**dict.fromkeys(_ZARR, "omezarr:open_zarr"), **dict.fromkeys(_CCP4, "ccp4:open_ccp4")}
-_SLAB_WRITERS = {**dict.fromkeys(_ZARR, "omezarr:ZarrWriter"), **dict.fromkeys(_CCP4, "ccp4:Ccp4Writer")}
-_OPTIONS = {("write_dx", ".dx.gz"): {"compress": True},
-            **{(name, ".ccp4"): {"use_nstart": True} for name in ("write_ccp4", "Ccp4Writer")}}
 
-#: Suffixes of formats for maps larger than memory, which are written slab by slab and read in parts.
-LARGE = tuple(_OPENERS)
+def _format(suffix: str) -> MapFormat:
+    result: MapFormat = registry.get("map_format", suffix)
+    return result
 
 
 def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
@@ -62,26 +49,15 @@ def check_map_format(path: Path | str, lattice: Lattice | None = None) -> None:
     """
     path = Path(path)
     suffix = _suffix(path)
-    if suffix.endswith(".zarr"):
-        from vmdpotential.io.maps import omezarr
-
-        omezarr.library()
     if not suffix:
-        raise UsageError("", f"{path}: the suffix is not that of a map format", f"choose one of {', '.join(SUFFIXES)}")
-    if suffix == ".ccp4" and lattice is not None:
-        from vmdpotential.io.maps.ccp4 import ccp4_starts
-
-        ccp4_starts(path, lattice)
+        raise UsageError("", f"{path}: the suffix is not that of a map format",
+                         f"choose one of {', '.join(map_suffixes())}")
+    _format(suffix).check(path, lattice)
 
 
 def is_map(path: Path) -> bool:
     """Return whether a file's suffix is that of a map format."""
     return bool(_suffix(path))
-
-
-def is_cube(path: Path) -> bool:
-    """Return whether a file's suffix is that of a cube file."""
-    return _suffix(path) in (".cube", ".cub")
 
 
 def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
@@ -115,8 +91,6 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
     >>> vp.read_map("map.mrc").lattice.shape == grid.lattice.shape
     True
     """
-    from vmdpotential.io.maps.mapformat import check_finite
-
     path = Path(path)
     check_map_format(path, grid.lattice)
     output.check([path], force)
@@ -127,7 +101,7 @@ def write_map(grid: Grid, path: Path | str, force: bool = False) -> None:
 
 def put_map(grid: Grid, path: Path) -> None:
     """Write a checked map to a temporary path of :func:`vmdpotential.io.files.output.writing_files`."""
-    _find(_WRITERS, _suffix(path))(path, grid)
+    _format(_suffix(path)).write(path, grid)
 
 
 class MapWriters:
@@ -144,7 +118,7 @@ class MapWriters:
     force : bool
         Whether existing files may be replaced.
     names : sequence of Path
-        Names whose suffixes choose the formats, all of them in :data:`LARGE`.
+        Names whose suffixes choose the formats, all of formats with `slabs`.
     """
 
     def __init__(self, paths: Sequence[Path], maps: Sequence[int], force: bool, names: Sequence[Path]) -> None:
@@ -155,7 +129,7 @@ class MapWriters:
     @staticmethod
     def can_take(names: Sequence[Path]) -> bool:
         """Return whether the formats of all files can be written slab by slab."""
-        return all(_suffix(name) in LARGE for name in names)
+        return all(_format(_suffix(name)).slabs is not None for name in names)
 
     def __enter__(self) -> MapWriters:
         return self
@@ -170,15 +144,16 @@ class MapWriters:
             check_map_format(name, lattice)
         if not self.writers:
             temporary = self._stack.enter_context(output.writing_files(self.paths, self.force, self.names))
-            self.writers = [_find(_SLAB_WRITERS, _suffix(path))(path) for path in temporary]
+            for path in temporary:
+                writer = _format(_suffix(path)).slabs
+                assert writer is not None
+                self.writers.append(writer(path))
         for writer in self.writers:
             writer.begin(lattice)
         self.lattice = lattice
 
     def put(self, start: int, maps: NDArray[np.float32]) -> None:
         """Write a slab of every map, which begins at plane `start` along z."""
-        from vmdpotential.io.maps.mapformat import check_finite
-
         slab = self.lattice.slab(start, start + maps.shape[3], 2)
         for writer, path, number in zip(self.writers, self.paths, self.maps, strict=True):
             check_finite(path, slab, maps[number])
@@ -223,9 +198,9 @@ def open_map(path: Path | str, whole: int = WINDOW_NODES) -> Grid:
     """
     path = files.buffered_stream(path)
     with files.reading_file(path):
-        suffix = _format(path)
-        if suffix in LARGE and not isinstance(path, files.BufferedStream) and not files.is_compressed(path):
-            grid: StoredGrid = _find(_OPENERS, suffix)(path)
+        opener = _format_of(path).open
+        if opener is not None and not isinstance(path, files.BufferedStream) and not files.is_compressed(path):
+            grid = opener(path)
             if grid.lattice.size > whole:
                 return grid
     return read_map(path)
@@ -263,31 +238,24 @@ def read_map(path: Path | str) -> Grid:
     """
     path = files.buffered_stream(path)
     with files.reading_file(path):
-        suffix = _format(path)
-        if not suffix:
-            raise InputError(f"{path}: neither its suffix nor its content is that of a map format",
-                             f"choose one of {', '.join(SUFFIXES)}")
-        if suffix not in _READERS:
-            return _all_of(path, _find(_OPENERS, suffix)(path))
-        grid: Grid = _find(_READERS, suffix)(path)
-        return grid
+        return _format_of(path).read(path)
 
 
-def _format(path: Path) -> str:
-    """Return the suffix of a file's format, :data:`AUTODOCK` for a map of AutoDock, or an empty string."""
+def _format_of(path: Path) -> MapFormat:
     suffix = _suffix(path)
-    if suffix and suffix != ".map":
-        return suffix
-    result = _recognised(path)
-    return result if not suffix or result == AUTODOCK else suffix
+    if not suffix or suffix == ".map":  # of MRC files and of AutoDock
+        result = _recognised(path)
+        suffix = result if not suffix or result == "autodock" else suffix
+    if not suffix:
+        raise InputError(f"{path}: neither its suffix nor its content is that of a map format",
+                         f"choose one of {', '.join(map_suffixes())}")
+    return _format(suffix)
 
 
 def _recognised(path: Path) -> str:
     """Return the suffix of the format that a file's content is in, or an empty string."""
     if path.is_dir():
-        from vmdpotential.io.maps.omezarr import is_zarr
-
-        return ".zarr" if is_zarr(path) else ""
+        return ".zarr" if any((path / name).is_file() for name in ("zarr.json", ".zattrs")) else ""
     start = files.first_bytes(path, 1 << 16)
     if start.startswith(b"PK\3\4"):
         return ".npz"
@@ -295,7 +263,7 @@ def _recognised(path: Path) -> str:
         return ".mrc"
     lines = files.plain_text(start).split(b"\n")
     if lines[0].startswith(b"GRID_PARAMETER_FILE"):
-        return AUTODOCK
+        return "autodock"
     first = next((line for line in lines if line.strip() and not line.startswith(b"#")), b"")
     if re.match(rb"object\s+\S+\s+class\s|origin\s|delta\s", first):
         return ".dx"
@@ -312,18 +280,4 @@ def map_name(path: Path) -> str:
 
 def _suffix(path: Path) -> str:
     name = path.name.lower()
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix) and name != suffix), "")
-
-
-def _find(table: Mapping[str, str], suffix: str) -> Callable[..., Any]:
-    """Import what a table of formats has for a suffix, with the options that the suffix chooses."""
-    module, _, name = table[suffix].partition(":")
-    return partial(getattr(import_module(f"vmdpotential.io.maps.{module}"), name), **_OPTIONS.get((name, suffix), {}))
-
-
-def _all_of(path: Path, grid: Grid) -> Grid:
-    from vmdpotential.io.maps.mapformat import check_finite
-
-    values = grid.values
-    check_finite(path, grid.lattice, values)
-    return grid.with_values(values)
+    return next((suffix for suffix in map_suffixes() if name.endswith(suffix) and name != suffix), "")

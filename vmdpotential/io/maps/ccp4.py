@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +29,7 @@ from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import text as files
 from vmdpotential.io.maps.mapformat import (
     FORMAT_MARK,
+    MapFormat,
     check_header,
     exact_lattice,
     finish_map,
@@ -244,3 +246,13 @@ def _place(
         origin = first * spacing
     nx, ny, nz = values.shape
     return Lattice(origin, spacing, (nx, ny, nz)), values
+
+
+def _check_start(path: Path, lattice: Lattice | None) -> None:
+    if lattice is not None:
+        ccp4_starts(path, lattice)
+
+
+MRC = MapFormat(read_ccp4, write_ccp4, open=open_ccp4, slabs=Ccp4Writer)
+CCP4 = MapFormat(read_ccp4, partial(write_ccp4, use_nstart=True), _check_start, open_ccp4,
+                 partial(Ccp4Writer, use_nstart=True))

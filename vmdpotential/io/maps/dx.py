@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -27,6 +28,7 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real, parse_whole
 from vmdpotential.io.maps.mapformat import (
+    MapFormat,
     finish_map,
     header_lines,
     header_lines_of,
@@ -192,3 +194,7 @@ def _field_name(tail: str) -> str:
     # some programs state the unit only in the name of the field
     return next((line.split('"')[1] for line in tail.splitlines()
                  if line.startswith("object") and "field" in line and line.count('"') > 1), "")
+
+
+PLAIN = MapFormat(read_dx, write_dx)
+COMPRESSED = MapFormat(read_dx, partial(write_dx, compress=True))

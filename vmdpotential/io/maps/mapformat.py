@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory, progress
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import numbers
 from vmdpotential.io.files.numbers import parse_real
 from vmdpotential.io.files.text import BYTE_ORDER_MARK as BYTE_ORDER_MARK
@@ -246,6 +247,38 @@ class Writer(Protocol):
 
     def finish(self, grid: Grid) -> None:
         """Write unit and provenance, after all values."""
+
+
+class MapFormat(NamedTuple):
+    """Functions for a map format, which are registered as kind ``map_format`` by its suffixes.
+
+    Parameters
+    ----------
+    read : callable
+        Reads the map of a path.
+    write : callable
+        Writes a map to a path.
+    check : callable
+        Raises the errors that writing maps on a lattice to a path would raise, before any work is done; without a
+        lattice those that do not depend on it.
+    open : callable or None
+        Returns a map whose values are read in parts.
+    slabs : callable or None
+        Returns a writer of a path.
+    """
+
+    read: Callable[[Path], Grid]
+    write: Callable[..., None]
+    check: Callable[[Path, Lattice | None], None] = lambda path, lattice: None
+    open: Callable[[Path], StoredGrid] | None = None
+    slabs: Callable[[Path], Writer] | None = None
+
+
+def read_whole(path: Path, grid: StoredGrid) -> Grid:
+    """Return a map with all its values in memory; raises InputError when a value is not finite."""
+    values = grid.values
+    check_finite(path, grid.lattice, values)
+    return grid.with_values(values)
 
 
 def write_layers(writer: Writer, grid: Grid, step: int) -> None:

@@ -20,7 +20,7 @@ from vmdpotential import memory
 from vmdpotential.errors import InputError, MemoryPlanError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import text as files
-from vmdpotential.io.maps.mapformat import check_finite, check_header
+from vmdpotential.io.maps.mapformat import MapFormat, check_finite, check_header
 
 #: Most bytes of an entry other than the values; the names of many input files are long.
 _TEXT = 1 << 24
@@ -107,3 +107,6 @@ def _array(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> NDArr
         if dtype.kind == "U" and (np.frombuffer(data, dtype.byteorder.replace("|", "<") + "u4") > sys.maxunicode).any():
             raise ValueError("its text is not valid Unicode")  # Python would fail on it later
         return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+ARCHIVE = MapFormat(read_npz, write_npz)

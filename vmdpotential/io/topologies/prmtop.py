@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory, registry
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import buffered_stream, read_text
-from vmdpotential.io.structures.amber_coordinates import MEMORY_FACTORS, cell_of
+from vmdpotential.io.mdanalysis import cell_of
 from vmdpotential.molecule import elements
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import LazyNonbonded, Nonbonded
@@ -26,6 +26,8 @@ from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, 
 
 log = logging.getLogger(__name__)
 
+#: Most bytes of memory for each byte and for each line of a file (measured).
+_MEMORY = (20.0, 100.0)
 #: Square roots of Coulomb's constant in kcal/mol A/e^2, of Amber and of CHARMM, by which charges are multiplied.
 AMBER_CHARGE = 18.2223
 CHAMBER_CHARGE = float(np.sqrt(332.0716))
@@ -49,7 +51,7 @@ class Sections:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        data = read_text(path, *MEMORY_FACTORS)
+        data = read_text(path, *_MEMORY)
         if not re.search(rb"^%FLAG", data[:4096], re.MULTILINE):
             raise InputError(
                 f"{path}: is not a prmtop with %FLAG sections", "convert files older than Amber 7 first"
@@ -296,4 +298,4 @@ def _box(sections: Sections, pointers: Integers) -> Cell | None:
     if not pointers[27] or "BOX_DIMENSIONS" not in sections:
         return None
     beta, a, b, c = sections.floats("BOX_DIMENSIONS", 4)
-    return cell_of((a, b, c), (beta, beta, beta), sections.path)
+    return cell_of((a, b, c, beta, beta, beta), sections.path)

@@ -29,6 +29,24 @@ def version(path: Path) -> int:
     return int(words[21]) if len(words) > 21 and words[0] == 84 else 0
 
 
+def ends_within_frame(path: Path, atoms: int) -> bool:
+    """Return whether a DCD ends within a frame, which its reader ignores without a warning.
+
+    The size of each record is written before and after it. The records are a header of 84 bytes, titles, the number of
+    atoms; then for every frame the cell, if the header says so, and x, y and z of all atoms. False for other layouts.
+    """
+    start = first_bytes(path, 4096)
+    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+    if len(words) < 24 or words[0] != 84:
+        return False
+    fixed, has_cell, fourth = words[[10, 12, 13]]
+    count = 23 + int(words[23]) // 4 + 2
+    if fixed or fourth or words[count : count + 3].tolist() != [4, atoms, 4]:
+        return False
+    frame = 12 * atoms + 24 + (56 if has_cell else 0)
+    return (path.stat().st_size - 4 * (count + 3)) % frame > 0
+
+
 @np.errstate(all="ignore")  # cells with numbers that are not finite are rejected later
 def cell_of(values: NDArray[np.float64], written_by: int) -> NDArray[np.float64]:
     """Return lengths and angles of the cell in a DCD of some :func:`version`.

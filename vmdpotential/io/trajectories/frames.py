@@ -18,12 +18,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.errors import InputError
 from vmdpotential.io import mdanalysis
-from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix, reading_file
-from vmdpotential.io.structures import amber_coordinates, gro, mmcif, pdb
-from vmdpotential.io.trajectories import dcd, xdr
+from vmdpotential.io.files.text import buffered_stream, format_suffix
+from vmdpotential.io.trajectories import dcd
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
+from vmdpotential.io.trajectories.source import FrameSource, TrajectoryFormat
 from vmdpotential.kernels import threads
 from vmdpotential.molecule.cell import Cell
 
@@ -32,20 +33,11 @@ log = logging.getLogger(__name__)
 #: Number of frames that are read ahead.
 AHEAD = 2
 
-#: Unit of time of a DCD in ps.
-AKMA = 4.888821e-2
-
 #: Largest relative difference of a cell's volume from that of the first frame.
 JUMP = 0.2
 
-#: Files whose frames are located by :attr:`Trajectory._starts` before they are read.
-_LOCATED = (".xtc", ".trr", ".gro")
 #: Structure files whose models are frames.
 _MODELS = (".cif", ".mmcif", ".pdbx", ".pdb", ".ent")
-#: NetCDF files in Amber's conventions.
-_NETCDF = (".nc", ".ncdf", ".netcdf", ".ncrst")
-#: Units of lengths of formats that prescribe them.
-_OF_FORMAT = {**dict.fromkeys(_LOCATED, "nm"), **dict.fromkeys((*_MODELS, ".dcd"), "angstrom")}
 
 #: Function from positions (N, 3), A, and cell of a frame to new positions (M, 3), A, and cell.
 FrameChange = Callable[[NDArray[Any], Cell | None], tuple[NDArray[np.float64], Cell | None]]
@@ -184,23 +176,14 @@ class Trajectory:
 
     def numbers(self) -> range:
         """Return the numbers of the frames, without reading them; raises the errors of :meth:`__iter__`."""
-        path = buffered_stream(self.path)
-        if format_suffix(path) in _MODELS:
-            return _chosen(path, self.frames, len(self._models))
-        if format_suffix(path) in _NETCDF:
-            with amber_coordinates.netcdf_frames(path, self.length_unit) as file:
-                return _chosen(path, self.frames, file.frames)
-        with mdanalysis.reading(path):
-            if path.suffix.lower() in _LOCATED:
-                return _chosen(path, self.frames, len(self._starts))
-            with self._reader() as reader:
-                return _chosen(path, self.frames, _count(reader))
+        with self._opened() as source:
+            return _chosen(self.path, self.frames, source.count)
 
     def part(self, numbers: range) -> Trajectory:
         """Return the frames of these numbers."""
         part = replace(self, frames=_slice_of(numbers))
         # located or read once for all parts
-        part.__dict__.update((name, value) for name, value in vars(self).items() if name in ("_starts", "_models"))
+        part.__dict__.update((name, value) for name, value in vars(self).items() if name == "index")
         return part
 
     def seconds(self) -> float:
@@ -212,143 +195,63 @@ class Trajectory:
         return (time.perf_counter() - start) / max(1, count)
 
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        """Offsets of the frames of an XTC, TRR or GRO file, bytes."""
+    def index(self) -> Any:
+        """What the format computes once for all parts: offsets of frames, bytes, or positions and cells of models."""
         path = buffered_stream(self.path)
-        if path.suffix.lower() == ".gro":
-            return np.array(list(gro.frames(path, self.atoms)), np.int64)
-        return np.array(list(xdr.frames(path, self.atoms, path.suffix.lower() == ".xtc")), np.int64)
+        make = self._format.index
+        return None if make is None else make(path, self.atoms)
+
+    @property
+    def _format(self) -> TrajectoryFormat:
+        suffix = format_suffix(self.path)
+        known = suffix in registry.known("trajectory_format")
+        result: TrajectoryFormat = registry.get("trajectory_format", suffix if known else "mdanalysis")
+        return result
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[FrameSource]:
+        """Open the file; the errors of reading it are converted until it is open."""
+        path, form = buffered_stream(self.path), self._format
+        if form.unit is not None:
+            length_in_angstrom(path, form.unit, self.length_unit)
+        with contextlib.ExitStack() as stack:
+            with form.reading(path):
+                source = stack.enter_context(form.open(path, self))
+                mdanalysis.check_atoms(path, source.atoms, self.atoms)
+            yield source
 
     def _frames(self) -> Iterator[Frame]:
-        path = buffered_stream(self.path)
-        if (unit := _OF_FORMAT.get(format_suffix(path))) is not None:
-            length_in_angstrom(path, unit, self.length_unit)
-        if format_suffix(path) in _MODELS:
-            yield from self._of_models(path)
-            return
-        if format_suffix(path) in _NETCDF:
-            yield from self._netcdf(path)
-            return
-        with mdanalysis.reading(path):
-            readers = {".xtc": self._xtc, ".trr": self._trr, ".gro": self._gro}
-            frames = readers.get(path.suffix.lower(), self._others)(path)
-            first = next(frames)  # raises the errors of the file as a whole
-        yield first
-        with mdanalysis.converted_errors(path):
-            yield from frames
+        path, reading = buffered_stream(self.path), self._format.reading
+        with self._opened() as source:
+            chosen = _chosen(path, self.frames, source.count)
+            for number in chosen:
+                with reading(path):
+                    values, cell, time = source.read(number)
+                    positions = mdanalysis.checked(values, path, self.dtype(values), number, copy=False)
+                reading = mdanalysis.converted_errors  # without the lock of all threads
+                yield Frame(number, positions, cell, len(chosen), time)
 
-    def _dtype(self, values: NDArray[Any]) -> Any:
+    def dtype(self, values: NDArray[Any]) -> Any:
+        """Return the type that positions of a file keep."""
         return np.float32 if self.single and values.dtype == np.float32 else np.float64
 
-    def _xtc(self, path: Path) -> Iterator[Frame]:
-        starts, dtype = self._starts, np.float32 if self.single else np.float64
-        chosen = _chosen(path, self.frames, len(starts))
-        with open(path, "rb") as file:
-            for number in chosen:
-                positions, box, time = xdr.read_xtc(path, file, int(starts[number]), self.atoms, number, dtype)
-                yield Frame(number, mdanalysis.checked(positions, path, dtype, number, copy=False),
-                            mdanalysis.box_of(box, path), len(chosen), time)
 
-    def _trr(self, path: Path) -> Iterator[Frame]:
-        """Yield frames read by MDAnalysis' file class, whose reader would write lock and offset files next to it."""
-        from MDAnalysis.lib.formats.libmdaxdr import TRRFile
+def read_frame(path: str | Path, atoms: int, frame: int = 0) -> tuple[NDArray[np.float64], Cell | None]:
+    """Return positions (N, 3), A, and cell of a frame of a trajectory; a negative number counts from the end.
 
-        starts = self._starts  # checked before the library, which trusts the file, reads the first frame on opening
-        with TRRFile(str(path)) as file:
-            file.set_offsets(starts)
-            chosen = _chosen(path, self.frames, len(starts))
-            for number in chosen:
-                file.seek(number)
-                try:
-                    step = file.read()
-                except StopIteration:
-                    raise xdr.vanished_frame(path, number) from None
-                if not step.hasx:
-                    raise InputError(f"{path}: frame {number} contains no positions", "choose other {frames}")
-                box = np.array(step.box, np.float64) * 10  # nm to A
-                positions = mdanalysis.checked(step.x, path, self._dtype(step.x), number)
-                positions *= 10
-                yield Frame(number, positions, mdanalysis.box_of(box, path), len(chosen), float(step.time))
-
-    def _gro(self, path: Path) -> Iterator[Frame]:
-        chosen = _chosen(path, self.frames, len(self._starts))
-        ends = [*self._starts[1:].tolist(), None]
-        for number in chosen:
-            positions, cell, time = gro.read_frame(path, int(self._starts[number]), ends[number], self.atoms)
-            yield Frame(number, mdanalysis.checked(positions, path, frame=number), cell, len(chosen), time)
-
-    @cached_property
-    def _models(self) -> list[tuple[NDArray[np.float64], Cell | None]]:
-        """Positions and cells of the models of a PDB or mmCIF file."""
-        path = buffered_stream(self.path)
-        with reading_file(path):
-            models = list(pdb.read_models(path)) if format_suffix(path) in (".pdb", ".ent") else [
-                (model.positions, model.cell) for model in mmcif.read_models(path)]
-        for positions, _ in models:
-            mdanalysis.check_atoms(self.path, len(positions), self.atoms)
-        return models
-
-    def _netcdf(self, path: Path) -> Iterator[Frame]:
-        size = path.stat().st_size
-        with amber_coordinates.netcdf_frames(path, self.length_unit) as file:
-            mdanalysis.check_atoms(path, file.atoms, self.atoms)
-            chosen = _chosen(path, self.frames, file.frames)
-            for number in chosen:
-                if path.stat().st_size < size:  # reading missing pages of a mapped file would end the process
-                    raise xdr.vanished_frame(path, number)
-                values, cell, time = file.read(number)
-                yield Frame(number, mdanalysis.checked(values, path, self._dtype(values), number), cell, len(chosen),
-                            time)
-
-    def _of_models(self, path: Path) -> Iterator[Frame]:
-        chosen = _chosen(path, self.frames, len(self._models))
-        for number in chosen:
-            yield Frame(number, self._models[number][0].copy(), self._models[number][1], len(chosen))
-
-    def _reader(self) -> Any:
-        """Open the file with MDAnalysis."""
-        path, suffix = buffered_stream(self.path), buffered_stream(self.path).suffix.lower()
-        if suffix == ".dcd":  # for a damaged file, MDAnalysis' reader would print a traceback
-            from MDAnalysis.lib.formats.libdcd import DCDFile
-
-            dcd.check_markers(path)
-            file = DCDFile(str(path))
-            mdanalysis.check_atoms(path, file.header["natoms"], self.atoms)
-            return file
-        reader = mdanalysis.opened(path, n_atoms=self.atoms)
-        mdanalysis.check_atoms(path, reader.n_atoms, self.atoms)
-        return reader
-
-    def _others(self, path: Path) -> Iterator[Frame]:
-        with self._reader() as reader:
-            chosen = _chosen(path, self.frames, _count(reader))
-            if path.suffix.lower() == ".dcd":
-                step, version = _dcd_step(reader.header), dcd.version(path)
-                for number in chosen:
-                    try:
-                        reader.seek(number)
-                        entry = reader.read()
-                    except StopIteration:
-                        raise xdr.vanished_frame(path, number) from None
-                    if entry.xyz.shape != (self.atoms, 3):
-                        raise InputError(f"{path}: frame {number} has {' x '.join(map(str, entry.xyz.shape))} numbers, "
-                                         f"where {self.atoms} atoms have {self.atoms} x 3",
-                                         "write it without a fourth coordinate or fixed atoms")
-                    time = None if step is None else step[0] + number * step[1]
-                    yield Frame(number, mdanalysis.checked(entry.xyz, path, self._dtype(entry.xyz), number),
-                                mdanalysis.cell_of(dcd.cell_of(entry.unitcell, version), path), len(chosen), time)
-                return
-            size, (length, in_ps) = path.stat().st_size, mdanalysis.scales(reader, path, self.length_unit)
-            for number in chosen:
-                if path.stat().st_size < size:  # reading missing pages of a mapped file would end the process
-                    raise xdr.vanished_frame(path, number)
-                with mdanalysis.quiet():
-                    entry = reader[number]
-                positions = mdanalysis.checked(entry.positions, path, self._dtype(entry.positions), number)
-                positions *= positions.dtype.type(length)
-                time = entry.data.get("time")
-                yield Frame(number, positions, mdanalysis.cell_of(entry.dimensions, path, length), len(chosen),
-                            None if time is None or in_ps is None else time * in_ps)
+    Raises
+    ------
+    InputError, BackendError
+        As by iteration over a :class:`Trajectory`.
+    """
+    trajectory = Trajectory(Path(path), atoms, slice(frame, frame + 1 or None))
+    count = len(replace(trajectory, frames=slice(None)).numbers())
+    if not -count <= frame < count:
+        raise InputError(f"{path}: has {count} frames, so there is no frame {frame}")
+    if count > 1 and not frame:
+        log.warning("%s: contains %d frames; the first one is used", path, count)
+    only = next(trajectory._frames())
+    return only.positions, only.cell
 
 
 @dataclass(frozen=True)
@@ -427,31 +330,9 @@ def open_frames(trajectory: Path | Frames | None, atoms: int, frames: slice | No
     """Return the selected frames of a file; frames of a viewer and None are returned as they are."""
     if not isinstance(trajectory, Path):
         return trajectory
-    if trajectory.suffix.lower() == ".dcd" and _cut_short(trajectory, atoms):
+    if trajectory.suffix.lower() == ".dcd" and dcd.ends_within_frame(trajectory, atoms):
         log.warning("%s: ends within a frame, which is left out; it is cut short, or still being written", trajectory)
     return Trajectory(trajectory, atoms, frames or slice(None), single, length_unit=length_unit)
-
-
-def _cut_short(path: Path, atoms: int) -> bool:
-    """Return whether a DCD ends within a frame, which its reader ignores without a warning.
-
-    The size of each record is written before and after it. The records are a header of 84 bytes, titles, the number of
-    atoms; then for every frame the cell, if the header says so, and x, y and z of all atoms. False for other layouts.
-    """
-    start = first_bytes(path, 4096)
-    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
-    if len(words) < 24 or words[0] != 84:
-        return False
-    fixed, has_cell, fourth = words[[10, 12, 13]]
-    count = 23 + int(words[23]) // 4 + 2
-    if fixed or fourth or words[count : count + 3].tolist() != [4, atoms, 4]:
-        return False
-    frame = 12 * atoms + 24 + (56 if has_cell else 0)
-    return (path.stat().st_size - 4 * (count + 3)) % frame > 0
-
-
-def _count(reader: Any) -> int:
-    return int(reader.n_frames)
 
 
 def _slice_of(numbers: range) -> slice:
@@ -470,14 +351,6 @@ def _chosen(path: Path | str, frames: slice, count: int) -> range:
     if frames.stop is not None and frames.stop > count:
         log.warning("%s: has %d frame%s, none from %d to %d", path, count, "s" * (count != 1), count, frames.stop - 1)
     return chosen
-
-
-def _dcd_step(header: Any) -> tuple[float, float] | None:
-    """Return the time of a DCD's first frame and the time between frames, ps; None if the header has none."""
-    step = header["nsavc"] * header["delta"] * AKMA
-    if not (np.isfinite(step) and step > 0):
-        return None
-    return header["istart"] * header["delta"] * AKMA, step
 
 
 def cell_of(name: str, frame: Frame) -> Cell:

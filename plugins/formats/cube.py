@@ -23,6 +23,7 @@ from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real, parse_whole
 from vmdpotential.io.maps.mapformat import (
     FORMAT_MARK,
+    MapFormat,
     finish_map,
     header_lines_of,
     map_title,
@@ -31,15 +32,21 @@ from vmdpotential.io.maps.mapformat import (
     provenance_entries,
     read_numbers,
 )
-from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import BOHR
+
+from .nuclei import from_nuclei
 
 _COMMENT = 1000
 
 
 #: Atomic units of orbitals and densities of electrons, and their factors.
 ATOMIC_UNITS = {"A^-3/2": ("bohr^-3/2", BOHR**1.5), "e/A^3": ("e/bohr^3", BOHR**3)}
+
+
+def is_cube(path: Path) -> bool:
+    """Return whether a file's suffix is that of a cube file."""
+    return path.suffix.lower() in (".cube", ".cub")
 
 
 class Nuclei(NamedTuple):
@@ -192,3 +199,6 @@ def _vector(path: Path, number: int, words: list[str]) -> tuple[int, list[float]
         raise InputError(
             f"{path}: line {number}: does not consist of a whole number and coordinates, so it is not a cube file"
         ) from None
+
+
+CUBE = MapFormat(read_cube, write_cube)

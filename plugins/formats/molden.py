@@ -7,9 +7,10 @@ from pathlib import Path
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real, parse_whole
-from vmdpotential.molecule.nuclei import from_nuclei
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.units import BOHR
+
+from .nuclei import from_nuclei
 
 
 def read_molden(path: Path) -> Structure:

@@ -26,7 +26,15 @@ from vmdpotential.errors import BackendError, InputError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.stored import StoredGrid
 from vmdpotential.io.files import text as files
-from vmdpotential.io.maps.mapformat import check_header, exact_lattice, map_title, provenance_entries, write_layers
+from vmdpotential.io.maps.mapformat import (
+    MapFormat,
+    check_header,
+    exact_lattice,
+    map_title,
+    provenance_entries,
+    read_whole,
+    write_layers,
+)
 
 #: Values of a block along z, y and x, and the blocks of a shard along each.
 BLOCK, BLOCKS = (16, 128, 128), (1, 4, 2)
@@ -151,11 +159,6 @@ def write_zarr(path: Path, grid: Grid) -> None:
     write_layers(ZarrWriter(path), grid, BLOCK[0])
 
 
-def is_zarr(path: Path) -> bool:
-    """Return whether a path is a folder that may be a Zarr map."""
-    return any((path / name).is_file() for name in ("zarr.json", ".zattrs"))
-
-
 def open_zarr(path: Path) -> StoredGrid:
     """Return the map of an OME-Zarr folder of any program, whose values are read in parts.
 
@@ -169,7 +172,7 @@ def open_zarr(path: Path) -> StoredGrid:
         raise InputError(f"{path}: is a file, and a Zarr map is a folder", "give it the suffix of its format")
     if not path.exists():
         raise FileNotFoundError(path)
-    if not is_zarr(path):
+    if not any((path / name).is_file() for name in ("zarr.json", ".zattrs")):
         raise InputError(f"{path}: has no Zarr metadata (zarr.json), so it is not a Zarr map", "copy the whole folder")
     group = zarr.open(str(path), mode="r")
     attributes = dict(group.attrs)
@@ -239,3 +242,8 @@ def _place(path: Path, image: Mapping[str, Any], dataset: Mapping[str, Any],
     return Lattice(translation[order] * factors, scale[order] * factors, (nx, ny, nz)), order, index
 
 
+def _read_zarr(path: Path) -> Grid:
+    return read_whole(path, open_zarr(path))
+
+
+ZARR = MapFormat(_read_zarr, write_zarr, lambda path, lattice: library(), open_zarr, ZarrWriter)

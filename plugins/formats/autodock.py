@@ -10,7 +10,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real, parse_whole
-from vmdpotential.io.maps.mapformat import finish_map, header_lines_of, read_numbers
+from vmdpotential.io.maps.mapformat import MapFormat, finish_map, header_lines_of, read_numbers
 
 #: Keywords of the header, with the count of numbers after each.
 _HEADER = {"GRID_PARAMETER_FILE": 0, "GRID_DATA_FILE": 0, "MACROMOLECULE": 0, "SPACING": 1, "NELEMENTS": 3, "CENTER": 3}
@@ -29,7 +29,7 @@ def check_lattice(grid: Grid) -> None:
                          "leave it out, or write another format", value=" x ".join(map(str, lattice.shape)))
 
 
-def write_autodock(grid: Grid, path: Path, name: str) -> None:
+def write_autodock(path: Path, grid: Grid, name: str) -> None:
     """Write a map of energies in kcal/mol; `name` is the name of the receptor.
 
     Raises
@@ -82,3 +82,6 @@ def read_autodock(path: Path) -> Grid:
     lattice = Lattice(centre - spacing * (np.array([nx, ny, nz]) - 1) / 2, np.full(3, spacing), (nx, ny, nz))
     return finish_map(path, lattice, values.reshape((nx, ny, nz), order="F"),
                   {"unit": "kcal/mol", "quantity": "energy of a probe atom"})
+
+
+AUTODOCK = MapFormat(read_autodock, write_autodock)

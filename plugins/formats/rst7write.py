@@ -11,9 +11,10 @@ from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
 from vmdpotential.io.structures import StructureWriter
-from vmdpotential.io.structures.amber_coordinates import VELOCITY_UNIT
 from vmdpotential.io.structures.pdbwrite import warn_rotated
 from vmdpotential.molecule.structure import Floats, Structure
+
+from .amber_coordinates import VELOCITY_UNIT
 
 
 def check(structure: Structure, path: Path) -> None:

@@ -11,17 +11,19 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError, Message, VmdpotentialError
 from vmdpotential.io.files.numbers import parse_reals
 from vmdpotential.io.files.text import buffered_stream, first_bytes, open_seekable, read_text
+from vmdpotential.io.mdanalysis import cell_of, converted_errors
+from vmdpotential.io.trajectories.formats import size_check
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
+from vmdpotential.io.trajectories.source import FrameSource, RawFrame, TrajectoryFormat
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Floats
 
@@ -31,22 +33,13 @@ log = logging.getLogger(__name__)
 VELOCITY_UNIT = 20.455
 
 #: Most bytes of memory for each byte and for each line of a file (measured).
-MEMORY_FACTORS = (20.0, 100.0)
+_MEMORY = (20.0, 100.0)
 
 
-def cell_of(lengths: tuple[float, ...], angles: tuple[float, ...], path: Path) -> Cell | None:
-    """Return the cell of three lengths and three angles in a file; None if all lengths are 0."""
-    if all(length == 0 for length in lengths) or is_placeholder(lengths):
-        return None
-    try:
-        return Cell.from_parameters(*map(float, (*lengths, *angles)))
-    except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.hint) from None
-
-
-def is_placeholder(lengths: Iterable[float]) -> bool:
-    """Return whether a cell is one of 1 x 1 x 1 A, which some programs write for no cell."""
-    return all(length == 1 for length in lengths)
+def read_restart(path: Path) -> tuple[Floats, Cell | None, Floats | None]:
+    """Return positions, box and velocities of a file; raises the errors of :func:`read_coordinates`."""
+    positions, cell = read_coordinates(path)
+    return positions, cell, read_velocities(path, len(positions))
 
 
 def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
@@ -70,20 +63,11 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     path = buffered_stream(path)
     _check_kind(path)
     if first_bytes(path, 3) == b"CDF":
-        return _read_netcdf(path)
+        positions, cell, frames = read_netcdf_frame(path, 0)
+        if frames > 1:
+            log.warning("%s: contains %d frames; the first one is used", path, frames)
+        return positions, cell
     return _read_ascii(path)
-
-
-def _read_netcdf(path: Path) -> tuple[Floats, Cell | None]:
-    positions, cell, frames = read_netcdf_frame(path, 0)
-    warn_of_frames(path, frames)
-    return positions, cell
-
-
-def warn_of_frames(path: Path, frames: int) -> None:
-    """Warn that the first frame is used if a file has several."""
-    if frames > 1:
-        log.warning("%s: contains %d frames; the first one is used", path, frames)
 
 
 def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]:
@@ -92,15 +76,13 @@ def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]
     Raises
     ------
     InputError
-        When the file is damaged, not in Amber's format, or does not have this frame.
+        When the file is damaged, or not in Amber's format.
     """
     with netcdf_frames(path) as file:
-        if not -file.frames <= frame < file.frames:
-            raise InputError(f"{path}: has {file.frames} frames, so there is no frame {frame}")
         values, cell, _ = file.read(frame)
     positions = values.astype(np.float64)
     _check_finite(positions, path)
-    return positions, cell, file.frames
+    return positions, cell, file.count
 
 
 #: What scipy raises for damaged files; SyntaxError is numpy's, which reads the sizes of records from a text.
@@ -132,19 +114,8 @@ _TIMES = {"picosecond": 1.0, "picoseconds": 1.0, "femtosecond": 1e-3, "femtoseco
           "nanosecond": 1e3, "nanoseconds": 1e3}
 
 
-class NetcdfFrames(NamedTuple):
-    """The frames of an open NetCDF file: their number, that of the atoms, and a function that reads one of them.
-
-    The function returns positions (N, 3), A, of the type in the file, cell, and time, ps, or None.
-    """
-
-    frames: int
-    atoms: int
-    read: Callable[[int], tuple[NDArray[Any], Cell | None, float | None]]
-
-
 @contextlib.contextmanager
-def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[NetcdfFrames]:
+def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[FrameSource]:
     """Open a NetCDF-3 trajectory in Amber's conventions, as Amber, LAMMPS and others write them.
 
     Parameters
@@ -176,7 +147,10 @@ def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[Netcdf
         length = _length(path, _text(variables["coordinates"], "units"), follows, length_unit)
         in_ps = _time(path, _text(variables["time"], "units"), follows) if "time" in variables else None
 
-        def read(frame: int) -> tuple[NDArray[Any], Cell | None, float | None]:
+        check = size_check(path) if path.is_file() else lambda frame: None
+
+        def read(frame: int) -> RawFrame:
+            check(frame)
             values = variables["coordinates"].data[frame] if framed else variables["coordinates"].data
             scale = length * float(getattr(variables["coordinates"], "scale_factor", 1.0))
             values = np.array(values, np.float32 if values.dtype.itemsize == 4 else np.float64)
@@ -186,12 +160,12 @@ def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[Netcdf
             if "cell_lengths" in variables and "cell_angles" in variables:
                 sizes, angles = (_copied(variables[name], frame) * float(getattr(
                     variables[name], "scale_factor", 1.0)) for name in ("cell_lengths", "cell_angles"))
-                cell = cell_of(tuple(sizes * length), tuple(angles), path)
+                cell = cell_of([*(sizes * length), *angles], path)
             time = None if in_ps is None else in_ps * float(_copied(variables["time"], frame).flat[0])
             return values, cell, time
 
         shape = variables["coordinates"].shape
-        yield NetcdfFrames(int(shape[0]) if framed else 1, int(shape[-2]), read)
+        yield FrameSource(int(shape[0]) if framed else 1, int(shape[-2]), read)
 
 
 def _text(owner: Any, name: str) -> str:
@@ -253,7 +227,7 @@ def _copied(variable: Any, frame: int) -> Floats:
 
 
 def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
-    lines = read_text(path, *MEMORY_FACTORS).decode("latin-1").rstrip().split("\n")
+    lines = read_text(path, *_MEMORY).decode("latin-1").rstrip().split("\n")
     head = lines[1].split() if len(lines) > 1 else []
     if not head or not re.fullmatch("[0-9]{1,12}", head[0]) or int(head[0]) < 1:
         raise InputError(f"{path}: is not an inpcrd or rst7, its second line does not begin with the number of atoms")
@@ -277,7 +251,7 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
         whole_line = rest == needed and len(box) == 3 * count - 6 * (needed - 1)
         velocities = whole_line and not (len(box) == 6 and (box[3:] > 20).all())
         if not velocities and len(box) in (3, 6):
-            cell = cell_of(tuple(box[:3]), tuple(box[3:]) or (90.0, 90.0, 90.0), path)
+            cell = cell_of([*box, 90.0, 90.0, 90.0][:6], path)
         elif not velocities:
             raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers, but has {len(box)}")
     return positions.reshape(-1, 3), cell
@@ -307,7 +281,7 @@ def read_velocities(path: str | Path, count: int) -> Floats | None:
 
 def _ascii_velocities(path: Path, count: int) -> Floats | None:
     lines = [line for line in read_text(path,
-                                        *MEMORY_FACTORS).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
+                                        *_MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
     needed = -(-count // 2)
     if count < 3 or len(lines) < 2 * needed:  # velocities of one or two atoms are one line, like a box
         return None
@@ -340,3 +314,7 @@ def _check_finite(positions: Floats, path: Path) -> None:
     bad = np.flatnonzero(~np.isfinite(positions).all(1))
     if len(bad):
         raise InputError(f"{path}: atom {bad[0] + 1} has coordinates that are not numbers", "repair the file")
+
+
+NETCDF = TrajectoryFormat(lambda path, trajectory: netcdf_frames(path, trajectory.length_unit),
+                          reading=converted_errors)
