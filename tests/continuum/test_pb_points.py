@@ -11,7 +11,6 @@ from test_pb import INSIDE, PLACE, RADIUS, START, WATER, C, ball
 from test_pb_energies import peptide
 
 from vmdpotential import potential_at, potential_map
-from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
@@ -147,32 +146,6 @@ def test_command_and_contributions(tmp_path):
     with pytest.raises(UsageError) as caught:
         field_(structure=two, at="name CA", radii="bondi")
     assert caught.value.parameter == "radii"
-
-
-def test_frames_start_from_the_last_solution(monkeypatch):
-    """With fewer iterations, for the same map; and the same bits whenever a block of frames is computed."""
-    two = peptide()
-    planned, _ = plan_map(two, MapOptions(method="pb", spacing=0.8, padding=4.0, engine="cpu"), margin=1.0)
-    rng = np.random.default_rng(5)
-    frames = [two.positions + 0.003 * rng.normal(size=two.positions.shape) for _ in range(3)]
-    counts = []
-    solve = MultigridSolver.solve
-    monkeypatch.setattr(MultigridSolver, "solve", lambda *arguments: counts.append(solve(*arguments)) or counts[-1])
-    alone = [planned.run(frame).values() for frame in frames]
-    before, run = sum(counts), planned.plan.in_order()
-    counts.clear()
-    for frame, exact in zip(frames, alone, strict=True):
-        actual = planned.run(frame, run).values()
-        assert rms(actual - exact) < 3e-5 * rms(exact)
-    assert sum(counts) < before
-    means = []
-    for _ in range(2):
-        mean = planned.plan.new_mean()
-        for frame in frames:
-            mean.add(frame, planned.charges)
-        means.append(mean.result().values())
-    assert np.array_equal(*means)
-    assert rms(means[0] - np.mean(alone, 0)) < 1e-5 * rms(means[0])
 
 
 def test_the_sum_of_the_charges_is_measured_when_a_map_is_planned(monkeypatch):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -153,22 +152,6 @@ def interpolate_faces(engine: Engine, values: Any, axes: Sequence[CubicInterpola
                   first=np.concatenate([axis.first for axis in axes]),
                   weights=np.concatenate([axis.weights for axis in axes]), coarse_shape=shape, shape=finer)
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class KnownSolution:
-    """A solution on a lattice from which another one may start.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    unknown : (nx, ny, nz) float32, kT/e, an array of an engine
-    within : (nx, ny, nz) bool, an array of an engine
-    """
-
-    lattice: Lattice
-    unknown: Any
-    within: Any
 
 
 def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
@@ -425,28 +408,12 @@ class Problem:
                              kinds=len(self.ions))
         return sums * (float(self.lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant))
 
-    @property
-    def known(self) -> KnownSolution:
-        """The solution, without the arrays of the equation."""
-        return KnownSolution(self.lattice, self.unknown, self.within)
-
-    def start(self, known: KnownSolution) -> bool:
-        """Start from the solution for a similar molecule, if its lattice is the same; return whether it is."""
-        if not self.lattice.same_nodes(known.lattice):
-            return False
-        self._copy(known, self.unknown)
-        return True
-
     def copy(self) -> Any:
         """Return a copy of the solution."""
-        result = self.engine.empty(self.lattice.shape, np.float32)
-        self._copy(self.known, result)
+        result, shape = self.engine.empty(self.lattice.shape, np.float32), self.lattice.shape
+        self._by_nodes("insert_part", shape, values=self.unknown, out=result, part=shape, shape=shape, first=[0, 0, 0],
+                       factor=1.0, shift=0.0)
         return result
-
-    def _copy(self, known: KnownSolution, out: Any) -> None:
-        self._by_nodes("restart_solution", self.lattice.shape, known=self.engine.array(known.unknown),
-                       before=self.engine.array(known.within), within=self.within, charged=self._phi, out=out,
-                       shape=self.lattice.shape)
 
     def begin(self, coarser: Problem, ratio: int) -> None:
         """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""

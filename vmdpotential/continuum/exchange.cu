@@ -133,23 +133,6 @@ NODE_KERNEL(sum_few_charges, FewCharges, part, i, j, k)
     args.out[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] = total;
 }
 
-struct Restart {
-    const float *known;              // (shape) a solution for a similar molecule
-    const bool *before, *within;     // (shape) which nodes were and are inside
-    const float *charged;            // potential of the charges, see wide_place
-    float *out;                      // (shape)
-    index_t shape[3];
-};
-
-// The solution to start from: nodes that are on the other side of the surface now have the other unknown.
-NODE_KERNEL(restart_solution, Restart, shape, i, j, k)
-{
-    const index_t at = (i * args.shape[1] + j) * args.shape[2] + k;
-    const float own = args.charged[wide_place(args.shape, i, j, k)];
-    const bool before = args.before[at], within = args.within[at];
-    args.out[at] = args.known[at] + (before == within ? 0 : within ? -own : own);
-}
-
 struct SharedNodes {
     const float *finer;                     // (finer_shape)
     const bool *finer_within, *within;      // (finer_shape), (shape)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.equation import KnownSolution, enclosing_lattice
+from vmdpotential.continuum.equation import enclosing_lattice
 from vmdpotential.continuum.molecule import Membrane
 from vmdpotential.continuum.pores import describe_pores
 from vmdpotential.continuum.solution import (
@@ -106,6 +106,7 @@ class _PbPlan(Plan):
     method: str = field(default="pb", init=False)
     error: float | None = field(default=None, init=False)  # known when it is solved
     _total: NodePotential = field(init=False, repr=False)
+    _told: list[str] = field(default_factory=list, init=False, repr=False)  # of pores, for the first frame
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_total", NodePotential(self.engine))
@@ -123,55 +124,28 @@ class PbPlan(_PbPlan):
             When the solution does not converge.
         """
         self.refuse_parts(target)
-        result = self.follow(positions, charges, None)[0]
-        slab, atoms = result.membrane, np.asarray(positions)[self.request.solution.radii > 0]
-        searched = self.request.solution.values["pores"] > 0
-        if slab is not None and searched and (atoms[:, 2] < slab.low).any() and (atoms[:, 2] > slab.high).any():
-            log.warning("%s", describe_pores(slab.pores))
-        return result
-
-    def follow(self, positions: ArrayLike, charges: ArrayLike,
-               before: tuple[KnownSolution, KnownSolution] | None) -> tuple[ContinuumResult,
-                                                                            tuple[KnownSolution, KnownSolution]]:
-        """Return the potential of a frame and its solutions; starts from the solutions of another frame, if any."""
         places, sources = charges_and_positions(positions, charges)
         solvent = self.request.solution
         continuum = continuum_of_request(solvent, places, sources / solvent.charge)
-        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), self._total, before)
+        solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), self._total)
         unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
         values, errors = solved.values(unit)[None], solved.errors()
         if self.request.field:
             values = np.concatenate([values, np.float32(unit) * solved.field()])
             errors = solved.with_field(errors)
-        return ContinuumResult(values, errors, continuum.charges, solved.reaction,
-                               solved.reaction_errors(), (solved.of_ions, solved.ion_error),
-                               continuum.membrane), solved.known
-
-    def in_order(self) -> Frames:
-        """Return a callable for consecutive frames, which starts each from the solution of the last."""
-        return Frames(self)
+        result = ContinuumResult(values, errors, continuum.charges, solved.reaction, solved.reaction_errors(),
+                                 (solved.of_ions, solved.ion_error), continuum.membrane)
+        slab, atoms = result.membrane, np.asarray(positions)[self.request.solution.radii > 0]
+        searched = self.request.solution.values["pores"] > 0
+        beyond = slab is not None and (atoms[:, 2] < slab.low).any() and (atoms[:, 2] > slab.high).any()
+        if slab is not None and searched and beyond and not self._told:
+            self._told.append(describe_pores(slab.pores))
+            log.warning("%s", self._told[0])
+        return result
 
     def __str__(self) -> str:
         nodes = " x ".join(map(str, enclosing_lattice(self.request.lattice)[0].shape))
         return f"pb, {nodes} nodes; {self.estimate.describe(self.engine)}"
-
-
-class Frames:
-    """A plan for consecutive frames, each of which starts from the solution of the last.
-
-    Parameters
-    ----------
-    plan : PbPlan
-    """
-
-    def __init__(self, plan: PbPlan) -> None:
-        self._plan = plan
-        self._before: tuple[KnownSolution, KnownSolution] | None = None
-
-    def __call__(self, positions: ArrayLike, charges: ArrayLike) -> ContinuumResult:
-        """Return the potential of the next frame."""
-        result, self._before = self._plan.follow(positions, charges, self._before)
-        return result
 
 
 class PbPointPlan(_PbPlan):

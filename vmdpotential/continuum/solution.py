@@ -25,7 +25,6 @@ from vmdpotential.continuum.equation import (
     KERNELS,
     LATTICE_FACES,
     POINTS_PER_TASK,
-    KnownSolution,
     Problem,
     Systems,
     Values,
@@ -184,8 +183,6 @@ class TwoLattices:
     engine : Engine
     total : callable
         The exact sum of q / r at the nodes of a lattice.
-    before : (Known, Known), optional
-        The solutions on both lattices of another frame, from which these start.
     lasting : bool
         Whether there is no solution at first, but those for several sets of charges follow (:meth:`solve`).
     energies : bool
@@ -209,8 +206,7 @@ class TwoLattices:
     fine: Problem
 
     def __init__(self, continuum: Continuum, lattice: Lattice, engine: Engine, total: NodeSum,
-                 before: tuple[KnownSolution, KnownSolution] | None = None, lasting: bool = False,
-                 energies: bool = False) -> None:
+                 lasting: bool = False, energies: bool = False) -> None:
         self.continuum, self.engine = continuum, engine
         self._total, self._lasting = total, lasting
         self._energies = (energies and not exposed_to_faces(continuum) and not continuum.gaussian
@@ -235,7 +231,7 @@ class TwoLattices:
                 self.fine = Problem(continuum, fine, self._depth, total, engine, lasting=True)
                 return
             self.far.charge(continuum.charges)
-            for problem, boundary, tolerance in self._steps(before):
+            for problem, boundary, tolerance in self._steps():
                 problem.solve(boundary, tolerance)
 
     def solve(self, charge_sets: Sequence[Floats], totals: Sequence[NodeSum]) -> list[TwoLattices]:
@@ -253,26 +249,22 @@ class TwoLattices:
                 each.far.total = each.fine.total = total
                 each.far.charge(charges, pairs[0], number)
                 results.append(each)
-            for requests in zip(*(each._steps(None) for each in results), strict=True):
+            for requests in zip(*(each._steps() for each in results), strict=True):
                 problems, boundaries, tolerances = zip(*requests, strict=True)
                 solve_together(problems, boundaries, tolerances[0])
         return results
 
-    def _steps(self, before: tuple[KnownSolution, KnownSolution] | None) -> Iterator[tuple[Problem, Any, float]]:
+    def _steps(self) -> Iterator[tuple[Problem, Any, float]]:
         """Yield the problems that have to be solved, one after the other, with their boundaries and tolerances."""
-        continuum, engine, fine, wide = self.continuum, self.engine, self._fine_lattice, self.far.lattice
+        continuum, engine, fine = self.continuum, self.engine, self._fine_lattice
         exposed, faces = exposed_to_faces(continuum), self._faces
-        if before is not None and self.far.start(before[1]):
-            # until the solution itself gives better values
-            edge = self.far.on_faces(wide)
-        else:
-            edge = faces.interpolated(engine, far_field(continuum, engine, faces.points))
+        edge = faces.interpolated(engine, far_field(continuum, engine, faces.points))
         yield self.far, edge, ROUGH
         self.far.correct()
         if exposed:
             yield self.far, edge, START
         self._equivalent = None if self._energies else equivalent_charges(self.far)
-        if self._equivalent is not None or before is not None:
+        if self._equivalent is not None:
             edge = faces.interpolated(engine, self._far_field(faces.points))
         yield self.far, edge, START
         #: Relative errors next to the molecule, and outside, by the values at the faces; of the full equation.
@@ -284,8 +276,6 @@ class TwoLattices:
             self.fine = Problem(continuum, fine, self._depth, self._total, engine)
         self.fine.charge(continuum.charges, *self._systems)
         self.fine.begin(self.far, self.ratio)
-        if before is not None:
-            self.fine.start(before[0])
         boundary = self.far.on_faces(fine)
         yield self.fine, boundary, ROUGH
         spare = fine.size > KEPT
@@ -347,11 +337,6 @@ class TwoLattices:
         charge = -np.sum(ions[:, 1] / ions[:, 0] * np.expm1(-np.clip(edge, -20, 20)[:, None] * ions[:, 0]), 1)
         integral = reach**2 / (1 + reach) * np.log1p(1 / max(TINY, 3 * reach))
         return BENT_BEYOND * _relative(charge, edge) * float(integral)
-
-    @property
-    def known(self) -> tuple[KnownSolution, KnownSolution]:
-        """The solutions from which those of another frame may start."""
-        return self.fine.known, replace(self.far.known, unknown=self._coarse)
 
     @_beside
     def values(self, unit: float = 1.0) -> Values:

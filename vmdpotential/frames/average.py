@@ -180,7 +180,6 @@ class _Tally:
     def __init__(self, work: MeanMap) -> None:
         self.work = work
         self.means: dict[int, Any] = {}
-        self.runs: dict[int, Any] = {}  # for this block alone, so that its result does not depend on other blocks
         self.sums: Any = None
         self.first: Floats | None = None
         self.cells = Moments.none((3, 3))
@@ -199,12 +198,7 @@ class _Tally:
             if self.first is None:
                 self.first = plan.run(positions, work.charges).at(self.indices)[0]
             return
-        run = plan.run
-        if shared is not None:
-            if shared not in self.runs:
-                self.runs[shared] = plan.in_order()
-            run = self.runs[shared]
-        result = run(positions, work.charges)
+        result = plan.run(positions, work.charges)
         if self.sums is None:
             self.sums = result.new_sums()
         self.sums.add(result)

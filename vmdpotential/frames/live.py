@@ -71,7 +71,6 @@ class LiveMap:
         self._cell = structure.cell if fixed_cell else None
         self._plan = replace(plan, provenance=replace(
             plan.provenance, error=None, error_away=None, error_field=None, error_field_away=None))
-        self._run = self._plan.plan.in_order()
         #: Number of times that the map was planned.
         self.plans = 1
         #: Number of atoms that are elsewhere in the latest map, because a periodic cell splits their molecules.
@@ -99,8 +98,7 @@ class LiveMap:
         if not self._plan.fits(positions, cell):
             self._plan = self._plan.renewed(positions, cell)
             self.plans += 1
-            self._run = self._plan.plan.in_order()
-        return self._plan.grid(self._plan.run(positions, self._run), energies=False)
+        return self._plan.grid(self._plan.run(positions), energies=False)
 
 
 def _differing(shown: NDArray[np.float64], computed: NDArray[np.float64]) -> int:

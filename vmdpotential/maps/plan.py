@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,10 +90,9 @@ class MapPlan:
             return same_cell(self.request.cell, cell, SAME_CELL)
         return self.request.charges.box.holds(positions[self.chosen])
 
-    def run(self, positions: NDArray[np.float64],
-            run: Callable[[NDArray[np.float64], NDArray[np.float64]], Result] | None = None) -> Result:
-        """Return the sum for positions (N, 3), A, of all atoms; `run` is a function from :meth:`Plan.in_order`."""
-        return (run or self.plan.run)(*_counted(self.request, positions[self.chosen], self.charges))
+    def run(self, positions: NDArray[np.float64]) -> Result:
+        """Return the sum for positions (N, 3), A, of all atoms."""
+        return self.plan.run(*_counted(self.request, positions[self.chosen], self.charges))
 
     def renewed(self, positions: NDArray[np.float64], cell: Cell | None, lattice: Lattice | None = None) -> MapPlan:
         """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured).

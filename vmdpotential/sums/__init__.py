@@ -12,7 +12,7 @@ the charges.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -245,13 +245,9 @@ class Plan(Prepared):
         if target is not None:
             raise TaskError(f"the method {self.method} cannot compute maps in slabs", "use another {method}")
 
-    def in_order(self) -> Callable[[ArrayLike, ArrayLike], Result]:
-        """Return a function that runs the plan for consecutive frames, and may start from the last result."""
-        return self.run
-
     def new_mean(self) -> RunningMean:
         """Return an empty mean, to which the sums of many frames can be added."""
-        return MeanOfResults(self.in_order())
+        return MeanOfResults(self.run)
 
     def in_cell(self, cell: Cell) -> Plan:
         """Return the same plan for another periodic cell; see :meth:`.PotentialSum.in_cell`.
