@@ -318,7 +318,7 @@ def public_page() -> str:
             for name in modules()]
     return "\n".join([
         "# Python", "", "`import vmdpotential as vp` has these names:", "", "| name | what |", "|---|---|", *entries,
-        "", "## Modules", "", "| module | what |", "|---|---|", *rows, "", _contents(modules(), "hidden:"), ""])
+        "", "## Modules", "", "| module | what |", "|---|---|", *rows, ""])
 
 
 def _module_text(name: str) -> str:
@@ -400,7 +400,9 @@ def main(folder: Path) -> None:
     pages["python/index.md"] = public_page()
     for name in modules():
         short = name.removeprefix("vmdpotential.")
-        pages[f"python/{name}.rst"] = f"{short}\n{'=' * len(short)}\n\n.. automodule:: {name}\n   :members:\n"
+        # not in the side bar, of which Sphinx makes a copy for each page: with all modules, that is most of its time
+        pages[f"python/{name}.rst"] = (f":orphan:\n\n{short}\n{'=' * len(short)}\n\n"
+                                       f".. automodule:: {name}\n   :members:\n")
     pages["index.md"] = index()
     pages["gallery.md"] = gallery_page()
     for path in folder.rglob("*"):
