@@ -1,4 +1,4 @@
-"""Disk cache of compiled kernels: entries are read and written whole, and compiled by one process at a time.
+"""Disk cache of compiled kernels and found parameters: entries are read and written whole, and compiled by one process.
 
 Entries are code that will be executed, so a folder is used only if no user except this one and root can write to it.
 """

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import pickle
 import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from vmdpotential import memory, units
+from vmdpotential import cache, memory, units
 from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import BackendError, InputError, listed_words, shorten_text
 from vmdpotential.extras import install_command
 from vmdpotential.io.files.text import reading_file
 from vmdpotential.molecule import elements
+from vmdpotential.molecule import nonbonded as molecule_nonbonded
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones, lorentz_berthelot, positions_of, unique_pairs
 from vmdpotential.molecule.structure import Structure
 
@@ -91,6 +94,9 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
                    "take fewer atoms, or parameters of another kind: a prmtop, a TPR, or a PSF with CHARMM's files")
     force_field = app.ForceField()
     parts = openmm_files.force_field(files, scripts)
+    entry = _entry(structure, parts, names)
+    if not scripts and (kept := cache.read(entry, "parameters")):
+        return cast(Nonbonded, pickle.loads(kept))
     with reading_file(files[0]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _load(force_field, parts)
@@ -109,7 +115,23 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
         except KeyError as error:
             raise InputError(
                 f"has no Lennard-Jones for the type {error.args[0]}", "give the file that has it") from None
-        return _of_system(system, f"OpenMM {names}")
+        result = _of_system(system, f"OpenMM {names}")
+    cache.write(entry, pickle.dumps(result), "parameters")
+    return result
+
+
+def _entry(structure: Structure, parts: Sequence[openmm_files.ForceFieldFile], names: str) -> str:
+    """Return the name in the cache of what the force field gives these atoms, which takes OpenMM seconds to find."""
+    from openmm import version
+
+    bonds = structure.topology and structure.topology.bonds.tobytes()
+    cell = structure.cell and structure.cell.vectors.tobytes()
+    atoms = [getattr(structure, name).tobytes() for name in (
+        "positions", "atom_names", "residue_names", "chain_ids", "segment_ids", "residue_ids", "elements",
+        "residue_starts")]
+    programs = [Path(file).read_bytes() for file in (__file__, molecule_nonbonded.__file__)]
+    key = [version.version, names, [part.text for part in parts], atoms, bonds, cell, programs]
+    return hashlib.sha256(pickle.dumps(key)).hexdigest()
 
 
 def _load(force_field: Any, parts: Sequence[openmm_files.ForceFieldFile]) -> None:

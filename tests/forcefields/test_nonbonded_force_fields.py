@@ -12,8 +12,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from openmm import app
 from openmm_pairs import check_energy, check_plain, places
-from structure_files import AMBER, MDA, OPENMM
+from structure_files import AMBER, MDA, OPENMM, TOOLS
 
+from vmdpotential import cache
 from vmdpotential.errors import BackendError, InputError, VmdpotentialError
 from vmdpotential.extras import install_command
 from vmdpotential.io import read_structure, read_topology
@@ -332,3 +333,20 @@ def test_errors_are_one_line(system_of_charmm, tmp_path):
         assert message in text, text
         assert len(text.replace(str(tmp_path), "").replace(str(MDA), "")) <= 300, text
         assert "\n" not in text
+
+
+def test_parameters_are_found_once(tmp_path, monkeypatch):
+    """The same atoms take them from the cache, and others do not."""
+    monkeypatch.setenv("VMDPOTENTIAL_CACHE", str(tmp_path))
+    cache.forget()
+    folder = TOOLS / "alanine-dipeptide-gbsa"
+    structure = read_structure(folder / "alanine-dipeptide.pdb", folder / "alanine-dipeptide.prmtop")
+    files = ["amber14-all.xml"]
+    found = nonbonded(structure, files)
+    monkeypatch.setattr(app.ForceField, "createSystem", None)
+    again = nonbonded(structure, files)
+    for name in ("types", "c6", "c12", "exclusions", "pairs14", "c6_14", "c12_14", "charges14"):
+        assert_array_equal(getattr(again, name), getattr(found, name))
+    with pytest.raises(InputError):
+        nonbonded(structure.take(np.arange(6)), files)
+    cache.forget()
