@@ -42,7 +42,7 @@ _OF_FRONTEND = ("plugins", "completion")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     "command": {
         name: f"vmdpotential.{'frontend' if name in _OF_FRONTEND else 'commands'}.{name}:command"
-        for name in ("map", "slice", *_TASKS, "live", "devices", "plugins", "completion", "verify")
+        for name in ("map", "slice", *_TASKS, "devices", "plugins", "completion", "verify")
     },
     "task": {name: f"vmdpotential.commands.{name}:command" for name in _TASKS},
     "method": {

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pymol import CmdException
 
-from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
 
+from ..live.live_map import LiveMap
 from ..viewers.following import FollowingMap
 from ..viewers.map_surfaces import covering_surface
 from . import arguments

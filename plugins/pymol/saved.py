@@ -13,7 +13,6 @@ from vmdpotential import registry
 from vmdpotential.errors import VmdpotentialError
 from vmdpotential.parameters import Command
 
-from .live import Live
 from .session import Session
 from .task import Task
 
@@ -58,6 +57,8 @@ def restore_records(data: dict[str, Any], _self: Any) -> int:
             session.add(name, header)
     session.without_water.update(kept.get("without_water", ()))
     if "live" in kept and _is_whole(data):
+        from .live import Live
+
         try:
             command: Command = registry.get("command", kept["live"]["command"])
             task = Task(_self, command, kept["live"]["inputs"], _warn)

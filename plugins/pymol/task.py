@@ -17,7 +17,6 @@ from vmdpotential.parameters import Command, Parameter, Report
 from ..viewers import adapters, dialog
 from . import arguments
 from .convert import Selected, read_frames, read_selection, rows_of
-from .live import Live
 from .show import Results
 
 
@@ -80,6 +79,8 @@ class Task(dialog.Task):
         if (live_map := report.objects.get("live")) is not None:
             if self.results.session.live is not None:
                 self.results.session.end_live()
+            from .live import Live
+
             self.results.session.live = Live(self, live_map)
             lines.append("the map follows what is shown; end it with: potential_live off")
         return lines

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vmdpotential.errors import Spelling, VmdpotentialError, count_of
-from vmdpotential.frames.live import LatestRequestThread, LiveMap
 from vmdpotential.frontend import messages
 from vmdpotential.grid.lattice import Grid
+
+from ..live.live_map import LatestRequestThread, LiveMap
 
 #: Time between two evaluations of a selection, s.
 MEMBERS = 0.5

@@ -13,7 +13,7 @@ import numpy as np
 
 import vmdpotential as vp
 from vmdpotential.figures import page
-from vmdpotential.frames.live import LiveMap
+from vmdpotential.plugins.live.live_map import LiveMap
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/examples/live_map")

@@ -35,9 +35,9 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
     for path in sorted((ROOT / part).rglob("*.md")))]
 
 #: Packages and single modules in the reference, which are those that programs call.
-PACKAGES = ("figures", "frames", "grid", "ions", "molecule", *(f"plugins.{name}" for name in (
-    "batch", "complementarity", "densities", "fields", "forcefields", "orbitals", "pairs", "patches", "pores",
-    "preparation", "probes", "titration")))
+PACKAGES = ("figures", "frames", "grid", "molecule", *(f"plugins.{name}" for name in (
+    "batch", "complementarity", "densities", "fields", "forcefields", "ions", "live", "orbitals", "pairs", "patches",
+    "pores", "preparation", "probes", "titration")))
 MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
            "io.maps",
            "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",

@@ -9,9 +9,9 @@ from messages import Words, naming
 
 from vmdpotential import potential_at, potential_map, select
 from vmdpotential.errors import InputError
-from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.maps import MapOptions
+from vmdpotential.plugins.live.live_map import LiveMap
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from vmdpotential import potential_at, read_structure, solvation_energy
-from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.commands.surface import command as surface_
-from vmdpotential.frames.live import LiveMap
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.solute import as_mapped, in_continuum
@@ -19,6 +17,8 @@ from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein, is_water
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.live.command import command as live
+from vmdpotential.plugins.live.live_map import LiveMap
 
 DATA = Path(__file__).parents[1] / "data"
 #: A, of grids that two images of a molecule are on in different ways.

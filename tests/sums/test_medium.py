@@ -8,7 +8,6 @@ import pytest
 from helpers import charges_at, interaction, random_charges, refused, relative_rms
 
 from vmdpotential.commands.average import command as average
-from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.page import Panel, compose_slices
@@ -22,6 +21,7 @@ from vmdpotential.maps import MapOptions, Medium, potential_map
 from vmdpotential.maps.interaction import implied_medium, in_medium, medium_of_sum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.plugins.live.command import command as live
 from vmdpotential.points import potential_at
 from vmdpotential.sums.reference import definition
 from vmdpotential.units import coulomb_constant, debye_length, ionic_strength

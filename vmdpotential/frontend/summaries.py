@@ -14,8 +14,6 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Compare two maps: difference, correlation and Hodgkin index", True),
     "vmdpotential.commands.average:command": (
         "Average the potential over the frames of a trajectory", True),
-    "vmdpotential.commands.live:command": (
-        "Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed", True),
     "vmdpotential.commands.devices:command": (
         "List the engines and the hardware of this machine, or why an engine does not work", False),
     "vmdpotential.frontend.plugins:command": (
@@ -42,6 +40,8 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Time the forces of pairs in a box of random water molecules on this machine", False),
     "vmdpotential.plugins.ions.command:command": (
         "Replace waters of a solvated structure by neutralising ions and salt", True),
+    "vmdpotential.plugins.live.command:command": (
+        "Keep a map up to date in a viewer while frames are played, atoms are moved and selections changed", True),
     "vmdpotential.plugins.orbitals.command:command": (
         "Compute a molecular orbital, an electron density or the electrostatic potential on a grid", True),
     "vmdpotential.plugins.pairs.energy_command:command": (

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from chimerax.core.errors import UserError
 
-from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.parameters import Command, Report
+from vmdpotential.plugins.live.live_map import LiveMap
 from vmdpotential.plugins.viewers.following import FollowingMap
 from vmdpotential.plugins.viewers.map_surfaces import covering_surface, same_molecules
 
@@ -86,7 +86,8 @@ class Live(FollowingMap):  # type: ignore[misc]
         """Return the map of new positions, or of other atoms; called in the thread."""
         values, positions = request
         if values is None:
-            return self.live_map.update(positions)
+            grid: Grid = self.live_map.update(positions)
+            return grid
         report: Report = self.command(**values)
-        self.live_map = report.objects["live"]
-        return self.live_map.first
+        self.live_map, grid = report.objects["live"], report.objects["grid"]
+        return grid

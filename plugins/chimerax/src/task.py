@@ -25,7 +25,6 @@ from vmdpotential.plugins.viewers.display import surface_options
 
 from . import missing
 from .convert import Selected, common_coordinate_system, read_atoms, read_frames, read_volume, rows_of
-from .live import Live
 from .progress import StatusLine
 from .session import keep_attributes
 from .show import put_values, show, show_copies
@@ -105,6 +104,8 @@ class Task(dialog.Task):  # type: ignore[misc]
 
     def follow(self, report: Report, volume: Any) -> None:
         """Keep a map model up to date, by the result of a live map."""
+        from .live import Live
+
         assert self.selected is not None
         self.session.vmdpotential_live = Live(
             self.session, self.command, self.inputs, partial(_convert_again, self.command, self.inputs), self.spell,

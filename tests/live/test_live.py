@@ -12,16 +12,16 @@ from messages import naming
 from structure_files import MDA
 
 from vmdpotential import potential_map, read_structure
-from vmdpotential.commands.live import command
-from vmdpotential.commands.live import command as live
 from vmdpotential.commands.map import command as map_
 from vmdpotential.errors import InputError
-from vmdpotential.frames.live import LatestRequestThread
 from vmdpotential.frontend.cli import main
 from vmdpotential.io import write_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_protein
+from vmdpotential.plugins.live.command import command
+from vmdpotential.plugins.live.command import command as live
+from vmdpotential.plugins.live.live_map import LatestRequestThread
 
 
 def chain(n=40):

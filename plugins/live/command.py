@@ -18,7 +18,6 @@ from vmdpotential.commands.options import Source
 from vmdpotential.commands.structures import read_source
 from vmdpotential.errors import InputError, UsageError, count_of
 from vmdpotential.figures.colours import colour_range
-from vmdpotential.frames.live import LiveMap
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
@@ -31,6 +30,8 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.preparation.follow import Follower
 from vmdpotential.results import Result
+
+from .live_map import LiveMap
 
 
 @dataclass(frozen=True, kw_only=True)
