@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.solution import continuum_of_request, solve_charge_sets
+from vmdpotential.continuum.solution import solve_charge_sets
+from vmdpotential.continuum.solver import continuum_of_request
 from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps.interaction import medium_of_sum

@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
+from vmdpotential.continuum.boundary import exposed_to_faces
 from vmdpotential.continuum.equation import aligned_lattice
 from vmdpotential.continuum.solution import (
     NodePotential,
     TwoLattices,
-    continuum_of_request,
-    exposed_to_faces,
     solve_charge_sets,
 )
-from vmdpotential.continuum.solver import SolventRequest, describe_solution, in_solution
+from vmdpotential.continuum.solver import SolventRequest, continuum_of_request, describe_solution, in_solution
 from vmdpotential.continuum.stated_errors import combine_errors, least_error_of_change
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError

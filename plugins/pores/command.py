@@ -15,8 +15,7 @@ from vmdpotential.commands.options import Source, TableOutput
 from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.pores import PoreRegion, describe_pores
-from vmdpotential.continuum.solution import continuum_of_request
-from vmdpotential.continuum.solver import describe_solution
+from vmdpotential.continuum.solver import continuum_of_request, describe_solution
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files.points import as_points, read_points

@@ -13,13 +13,14 @@ from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
-from vmdpotential.continuum.equation import LATTICE_FACES, Problem, enclosing_lattice
+from vmdpotential.continuum.boundary import equivalent_charges
+from vmdpotential.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.continuum.faces import LATTICE_FACES
 from vmdpotential.continuum.ions import valence
 from vmdpotential.continuum.jump import NodeFlows
 from vmdpotential.continuum.molecule import Continuum
 from vmdpotential.continuum.multigrid import MultigridSolver
-from vmdpotential.continuum.solution import continuum_of_request, equivalent_charges
-from vmdpotential.continuum.solver import SolventRequest, SolverRequest
+from vmdpotential.continuum.solver import SolventRequest, SolverRequest, continuum_of_request
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice

@@ -11,8 +11,8 @@ from helpers import charges_at, slow
 
 from vmdpotential import read_structure
 from vmdpotential.continuum.pb import SOLVER
-from vmdpotential.continuum.solution import NodePotential, TwoLattices, continuum_of_request
-from vmdpotential.continuum.solver import SolventRequest
+from vmdpotential.continuum.solution import NodePotential, TwoLattices
+from vmdpotential.continuum.solver import SolventRequest, continuum_of_request
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.radii import atomic_radii

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.continuum import region, smooth
+from vmdpotential.continuum.faces import (
+    KERNELS,
+    LATTICE_FACES,
+    ON_KINK,
+    POINTS_PER_TASK,
+    interpolate_faces,
+    interpolation_between,
+)
 from vmdpotential.continuum.jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
 from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
 from vmdpotential.continuum.multigrid import MultigridSolver
@@ -25,13 +31,10 @@ from vmdpotential.continuum.tangential import add_flows_along, find_nodes_near_s
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.interactions import SOFT_CORE
-from vmdpotential.kernels.launch import KernelFile, call_kernel
 
 Values = NDArray[np.float32]
 
 Kept = TypeVar("Kept")
-
-KERNELS = KernelFile(Path(__file__).with_name("exchange.cu"))
 
 #: Norm of the residual at convergence, relative to that of the first one.
 TOLERANCE = 1e-5
@@ -39,11 +42,8 @@ TOLERANCE = 1e-5
 #: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
 MARGIN = 2
 
-#: Largest distance, A, of a node from a kink for which it is on both sides.
-ON_KINK = 1e-6
-
-#: Number of points or nodes of faces that a thread takes at a time, and threads of a GPU for a plane (kernel.h).
-POINTS_PER_TASK, BLOCK = 10_000, 128
+#: Threads of a GPU for a plane (kernel.h).
+BLOCK = 128
 
 #: Most inner neighbours, of six, of a node that is not in a pocket; relative errors of the potential at outer nodes by
 #: the number of these neighbours, as far as two lattices do not show them. They are those of 43 fragments of proteins
@@ -83,75 +83,6 @@ def aligned_lattice(around: Lattice, nodes: Lattice, ratio: int) -> Lattice:
     apart = enclosing_lattice(nodes)[0].origin - enclosing_lattice(around)[0].origin
     step = ratio * around.spacing
     return Lattice(around.origin + apart - step * np.rint(apart / step), around.spacing, around.shape)
-
-
-#: The two faces across each axis: the axis, and the index along it.
-LATTICE_FACES: tuple[tuple[int, int], ...] = tuple((axis, end) for axis in range(3) for end in (0, -1))
-
-
-#: Nodes along an axis: the position of the first one and their spacing, A, and their number.
-Axis = tuple[float, float, int]
-
-
-class CubicInterpolation:
-    """The cubic polynomial along an axis through the four nodes around each point.
-
-    Parameters
-    ----------
-    nodes : (N,) float64
-        Increasing.
-    points : (P,) float64
-    kinks : tuple of float
-        Where the slope jumps. No node beyond a kink is used for a point, if there are four others.
-    """
-
-    def __init__(self, nodes: Floats, points: Floats, kinks: tuple[float, ...] = ()) -> None:
-        low, high = np.zeros(len(points), np.int64), np.full(len(points), len(nodes) - 4)
-        if kinks:
-            ends, side = np.array([-np.inf, *kinks, np.inf]), np.searchsorted(kinks, points)
-            begin = np.searchsorted(nodes, ends[side] - ON_KINK)
-            end = np.searchsorted(nodes, ends[side + 1] + ON_KINK) - 4
-            low, high = np.where(end >= begin, begin, low), np.where(end >= begin, end, high)
-        #: (P,) the first of the nodes around each point, and (P, 4) their weights.
-        self.first = np.clip(np.searchsorted(nodes, points, "right") - 2, low, high)
-        known = nodes[self.first[:, None] + np.arange(4)]
-        parts = [np.prod([(points - known[:, i]) / (known[:, j] - known[:, i]) for i in range(4) if i != j], 0)
-                 for j in range(4)]
-        self.weights: Floats = np.stack(parts, 1)
-
-    def of(self, values: Floats) -> Floats:
-        """Return the values (P, M) at the points of functions that have `values` (N, M) at the nodes."""
-        result = np.empty((len(self.first), values.shape[1]))
-        call_kernel(KERNELS["sum_four_rows"], 0, len(self.first), values=np.ascontiguousarray(values, np.float64),
-             weights=np.ascontiguousarray(self.weights), first=self.first, out=result, columns=values.shape[1])
-        return result
-
-
-@lru_cache(maxsize=24)
-def _between(coarse: Axis, fine: Axis, kinks: tuple[float, ...]) -> CubicInterpolation:
-    """Return the interpolation from the nodes along an axis of a lattice to those of another one, kept for frames."""
-    nodes, points = (origin + spacing * np.arange(float(count)) for origin, spacing, count in (coarse, fine))
-    return CubicInterpolation(nodes, points, kinks)
-
-
-@lru_cache(maxsize=24)
-def thinned_axis(count: int, step: int) -> tuple[Floats, CubicInterpolation]:
-    """Return every `step`-th of so many nodes and the last one, and the interpolation from these to all."""
-    every = np.arange(float(count))
-    chosen = np.unique(np.append(every[::step], every[-1]))
-    return chosen, CubicInterpolation(chosen, every)
-
-
-def interpolate_faces(engine: Engine, values: Any, axes: Sequence[CubicInterpolation],
-                      shape: tuple[int, ...]) -> Any:
-    """Return the values at the nodes of the faces of a lattice, one face after the other, from those of `shape`."""
-    finer = tuple(len(axis.first) for axis in axes)
-    count = sum(2 * math.prod(finer) // n for n in finer)
-    result = engine.empty(count, np.float64)
-    engine.launch(KERNELS["interpolate_faces"], count, "surface", POINTS_PER_TASK, planes=values, out=result,
-                  first=np.concatenate([axis.first for axis in axes]),
-                  weights=np.concatenate([axis.weights for axis in axes]), coarse_shape=shape, shape=finer)
-    return result
 
 
 def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
@@ -497,7 +428,7 @@ class Problem:
         kinks = () if membrane is None else (membrane.low, membrane.high)
         coarse_axes, finer_axes = ([(float(grid.origin[d]), float(grid.spacing[d]), grid.shape[d]) for d in range(3)]
                                    for grid in (self.lattice, finer))
-        axes = [_between(coarse, fine, kinks if d == 2 else ())
+        axes = [interpolation_between(coarse, fine, kinks if d == 2 else ())
                 for d, (coarse, fine) in enumerate(zip(coarse_axes, finer_axes, strict=True))]
         count = sum(2 * self.lattice.size // n for n in self.lattice.shape)
         planes = self.engine.empty(count, np.float64)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.continuum.equation import CubicInterpolation
+from vmdpotential.continuum.faces import CubicInterpolation
 from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 

@@ -14,18 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
+from vmdpotential.continuum.boundary import FREE_COARSE_NODES, coarse_lattice_around
 from vmdpotential.continuum.equation import enclosing_lattice
 from vmdpotential.continuum.molecule import Membrane
 from vmdpotential.continuum.pores import describe_pores
 from vmdpotential.continuum.solution import (
-    FREE_COARSE_NODES,
     NODE_BYTES,
     NodePotential,
     TwoLattices,
-    coarse_lattice_around,
-    continuum_of_request,
 )
-from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, SolverRequest, refuse_lattice
+from vmdpotential.continuum.solver import (
+    ContinuumSolver,
+    SolventRequest,
+    SolverRequest,
+    continuum_of_request,
+    refuse_lattice,
+)
 from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import MemoryPlanError

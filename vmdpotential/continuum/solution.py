@@ -8,7 +8,6 @@ boundary values. The difference of both solutions gives an error.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -20,52 +19,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, registry
-from vmdpotential.continuum import layers
+from vmdpotential.continuum.boundary import (
+    EXPOSED_SMOOTH_OVER,
+    FREE_COARSE_NODES,
+    LAYER_IN_MEMBRANE,
+    PAIRS,
+    SMOOTH_OVER,
+    TOLERANCE,
+    FaceNodes,
+    coarse_lattice_around,
+    equivalent_charges,
+    exposed_to_faces,
+    far_field,
+    screened_potential,
+)
+from vmdpotential.continuum.equation import TOLERANCE as SOLUTION_TOLERANCE
 from vmdpotential.continuum.equation import (
-    KERNELS,
-    LATTICE_FACES,
-    POINTS_PER_TASK,
     Problem,
     Systems,
     Values,
     enclosing_lattice,
-    interpolate_faces,
     solve_together,
-    thinned_axis,
 )
-from vmdpotential.continuum.equation import TOLERANCE as SOLUTION_TOLERANCE
 from vmdpotential.continuum.interpolation import SolutionInterpolant
-from vmdpotential.continuum.ions import ionic_strength_of, ions_of
 from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
-from vmdpotential.continuum.molecule import Continuum, Floats, Membrane, NodeSum
-from vmdpotential.continuum.pores import find_pores
-from vmdpotential.continuum.solver import SolventRequest
+from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
 from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import Engine, get_engine
-from vmdpotential.errors import InputError, MemoryPlanError, TaskError
+from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.sums import ChargeStatistics, Method, Plan, Request
 from vmdpotential.sums.accuracy import Errors, run_to_tolerance
 from vmdpotential.sums.choice import fastest_method
 from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.sums.result import Result
-from vmdpotential.units import coulomb_constant, debye_length
 
 T = TypeVar("T")
-
-#: The coarse lattice reaches this far beyond the molecule, A.
-BEYOND = 16.0
 
 #: Bytes per node of the finer lattice, rounded up from the measured 61: conductances, inverse diagonal, residual,
 #: direction and cycle of multigrid with its coarse levels; the ions' term, the solution and the potential of
 #: the charges; and the coarse lattice.
 NODE_BYTES = 66
-
-#: Number of nodes that the coarse lattice may always have.
-FREE_COARSE_NODES = 800_000
 
 #: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
 #: and takes up to 15 bytes a node.
@@ -111,10 +107,9 @@ ION_EDGE, BARE_ION_EDGE = 0.03, 0.2
 #: Error of potentials from the tolerances of solutions and of boundary values, relative to their rms.
 SOLVED = 3e-4
 
-#: The full equation is nearly linear at this distance from the molecule, A, at most; from there outwards its potential
-#: is that of charges in the solution. Those depend on the boundary values, which are repeated at most this many times,
-#: until no relative change is larger than this.
-FULL_BEYOND, FULL_ROUNDS, SETTLED = 8.0, 10, 3e-4
+#: The full equation's boundary values depend on its solution, and are repeated at most this many times, until no
+#: relative change is larger than this.
+FULL_ROUNDS, SETTLED = 10, 3e-4
 
 #: The largest ratio of the changes of two rounds by which those of further rounds are estimated.
 SLOWEST = 0.7
@@ -126,33 +121,8 @@ BENT_BEYOND = 0.5
 #: Added to what may be 0 before it divides.
 TINY = 1e-30
 
-#: Tolerance of the charges' potential at nodes.
-TOLERANCE = 1e-5
-
-#: Spacing, A, of the clusters that replace charges in the far field.
-CLUSTERS = 5.0
-
-#: Spacing of the clusters that replace the layer around the molecule, in spacings of the lattice, but at most CLUSTERS.
-LAYER = 4.0
-
-#: Largest spacing, A, of those nodes in a membrane, where charges are distributed to them by cubic polynomials.
-LAYER_IN_MEMBRANE = 3.0
-
-#: Width, in those of the atoms' densities, beyond which a smooth permittivity is that of the solution.
-DENSITY = 2.0
-
-#: Debye lengths over which the potential of a charge decays to less than that tolerance, 8e-7, in a sum of many pairs.
-DECAYED = 14.0
-
-#: Pairs of points and charges below which the charges' own potential is summed exactly.
-PAIRS = 1_000_000_000
-
 #: Distance, A, by which the lattice around the first frame is enlarged for others.
 ROOM = 2.0
-
-#: Distance, A, between the nodes on the faces of the coarse lattice at which the far field is summed.
-#: Without ions that shield the molecule from its errors, the second one.
-SMOOTH_OVER, EXPOSED_SMOOTH_OVER = 4.0, 2.5
 
 #: Number of nodes at which the fields of both lattices are compared; step of differences for a far field, A.
 COMPARED, STEP = 2000, 0.01
@@ -520,7 +490,7 @@ class TwoLattices:
         """Return the potential (P,), kT/e, at points far from the molecule."""
         if self._equivalent is None:
             return far_field(self.continuum, self.engine, points)
-        return _screened(self.continuum, self.engine, points, *self._equivalent,
+        return screened_potential(self.continuum, self.engine, points, *self._equivalent,
                          min(LAYER_IN_MEMBRANE, 2 * float(self.far.lattice.spacing.mean())))
 
     def _beyond(self, points: Floats) -> tuple[Floats, Floats]:
@@ -571,171 +541,6 @@ def solve_charge_sets(continuum: Continuum, lattice: Lattice, engine: Engine, ch
     sets = zip(charge_sets, repeat(alike) if totals is None else totals, strict=False)
     while chosen := list(islice(sets, most)):
         yield from molecule.solve([charges for charges, _ in chosen], [total for _, total in chosen])
-
-
-def continuum_of_request(solution: SolventRequest, positions: Floats, charges: Floats) -> Continuum:
-    """Return the continuum of a request, for charges in e.
-
-    Raises
-    ------
-    InputError
-        For charged atoms without a density, which a permittivity without a sharp surface needs.
-    """
-    values, ions = solution.values, ions_of(solution.values)
-    bare = int(((charges != 0) & (solution.radii <= 0)).sum()) if values.get("gaussian", 0.0) else 0
-    if bare:
-        raise InputError(f"{bare} charged atoms have no radius, which a smooth permittivity needs",
-                         "choose other {radii}, or leave out gaussian")
-    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
-    volts = values.get("voltage", 0.0) * (coulomb_constant("kT/e", solution.temperature)
-                                          / coulomb_constant("V", solution.temperature))
-    pores = None
-    if half and values.get("pores", 0.0):
-        pores = find_pores(positions, solution.radii, values["pores"], centre - half, centre + half)
-    full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
-    full[:, 1] /= max(1e-30, full[:, 1].sum())
-    return Continuum(positions, charges, solution.radii, coulomb_constant("kT/e", solution.temperature),
-                     values["inside"], solution.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(ionic_strength_of(ions), solution.temperature, solution.dielectric), full,
-                     Membrane(centre - half, centre + half, values["membrane_inside"], pores, volts) if half else None,
-                     values.get("gaussian", 0.0))
-
-
-def coarse_lattice_around(fine: Lattice, low: Floats, high: Floats, ratio: int = 2) -> tuple[Lattice, int, int]:
-    """Return a lattice around a map, and a molecule between two corners, A, at a multiple of the fine spacing.
-
-    Also returned are its number of multigrid levels, and the ratio of the spacings, which is at least `ratio`.
-    """
-    while True:
-        spacing = ratio * fine.spacing
-        before = np.maximum(1, np.ceil((fine.origin - (low - BEYOND)) / spacing)).astype(int)
-        after = np.maximum(1, np.ceil((high + BEYOND - fine.origin) / spacing)).astype(int)
-        after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
-        a, b, c = (int(n) for n in before + after + 1)
-        if a * b * c <= max(FREE_COARSE_NODES, fine.size) or ratio >= 16:
-            result, _, levels = enclosing_lattice(Lattice(fine.origin - before * spacing, spacing, (a, b, c)))
-            return result, levels, ratio
-        ratio *= 2
-
-
-def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
-    """Return the potential (P,), kT/e, far from the molecule, as the sum of the charges' screened potentials.
-
-    P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. With a membrane it is that of the charges in a slab
-    and in the solutions on both of its sides (:mod:`vmdpotential.continuum.layers`).
-    """
-    positions, membrane = continuum.positions, continuum.membrane
-    start = continuum.radii + continuum.ion_radius
-    factors = np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
-    if membrane is not None:
-        factors[(positions[:, 2] > membrane.low) & (positions[:, 2] < membrane.high)] = 1.0
-    charges = continuum.charges * factors
-    if len(charges) > 200 and membrane is None:
-        positions, charges = _gathered(engine, np.ascontiguousarray(positions), charges, *coordinate_bounds(positions),
-                                       CLUSTERS, float(np.abs(charges).sum()))
-    return _screened(continuum, engine, points, positions, charges, CLUSTERS)
-
-
-def exposed_to_faces(continuum: Continuum) -> bool:
-    """Return whether ions do not shield the molecule from errors at the faces of the coarse lattice."""
-    return continuum.kappa * BEYOND < 1 or continuum.membrane is not None
-
-
-def _screened(continuum: Continuum, engine: Engine, points: Floats, positions: Floats, charges: Floats,
-              apart: float) -> Floats:
-    """Return the potential (P,), kT/e, of charges (N,), e, in the solution without a molecule.
-
-    In a membrane, charges are distributed to nodes `apart` A apart.
-    """
-    if continuum.membrane is not None:
-        return continuum.constant * layers.potential(layers.slab_of(continuum), points, positions, charges, apart)
-    bound = SCREENED.bind(debye_length=1 / continuum.kappa) if continuum.kappa > 0 else COULOMB.bind()
-    if len(points) * len(charges) < PAIRS:
-        values = prepare_sum(engine, PotentialSum(Points(points), bound)).run(positions, charges).values()
-    else:
-        if continuum.kappa > 0:
-            bound = bound.truncated(BEYOND + DECAYED / continuum.kappa)
-        values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), positions, charges,
-                        engine)[1].values()
-    return continuum.constant / continuum.outside * values
-
-
-def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
-    """Return positions (N, 3), A, and charges (N,), e, in the solution that have the potential of the whole molecule.
-
-    Outside of a box around the molecule a solution is the potential of a layer of charges and dipoles on the box
-    (Green's identity); the part of it that enters from outside, by wrong values at the faces of the lattice, has none.
-    Without ions their sum is the charge of the molecule (Gauss' law), whatever the solution has lost of it. None where
-    the lattice has no room for the box.
-    """
-    c, lattice = problem.continuum, problem.lattice
-    margin = float(c.radii.max(initial=0.0)) * max(1.0, DENSITY * c.gaussian) + c.ion_radius
-    margin += FULL_BEYOND if len(c.ions) else 0.0
-    low, high = coordinate_bounds(c.positions)
-    first = np.floor((low - margin - lattice.origin) / lattice.spacing).astype(int) - 1
-    last = np.ceil((high + margin - lattice.origin) / lattice.spacing).astype(int) + 1
-    if (first < 2).any() or (last > np.array(lattice.shape) - 3).any():
-        return None
-    found = problem.layer(first, last)
-    engine, low, high = problem.engine, *lattice.points(np.stack([first, last]))
-    # where the box is close to the faces, at which they give the potential, clusters are small, and inside of them
-    room = float(np.minimum(low - lattice.origin, lattice.last - high).min())
-    apart = min(CLUSTERS, LAYER * float(lattice.spacing.mean()), 0.5 * room)
-    if not exposed_to_faces(c):
-        return _gathered(engine, *found, low, high, apart, float(np.abs(c.charges).sum()))
-    points, charges = (engine.to_host(array) for array in found)
-    if c.kappa == 0:
-        charges += (c.charges.sum() - charges.sum()) / len(charges)
-    if c.membrane is not None:
-        return points, charges
-    axes = [np.linspace(a, b, max(4, 1 + math.ceil((b - a) / apart))) for a, b in zip(low, high, strict=True)]
-    sums = layers.distributed(points, charges, axes)
-    filled = np.nonzero(sums)
-    return np.stack([axis[n] for axis, n in zip(axes, filled, strict=True)], 1), sums[filled]
-
-
-class FaceNodes:
-    """Nodes on the faces of a lattice, about `apart` (3,) A apart, between which a potential is interpolated.
-
-    Parameters
-    ----------
-    lattice : Lattice
-    apart : (3,) float64, A
-
-    Attributes
-    ----------
-    points : (P, 3) float64, A
-        The nodes, one face after the other.
-    """
-
-    def __init__(self, lattice: Lattice, apart: Floats) -> None:
-        steps = np.maximum(1, apart / lattice.spacing).astype(int)
-        chosen, self._axes = zip(*(thinned_axis(*axis) for axis in zip(lattice.shape, steps.tolist(), strict=True)),
-                                 strict=True)
-        grids = [np.stack(np.meshgrid(*(chosen[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
-                          -1).reshape(-1, 3) for axis, end in LATTICE_FACES]
-        self.points = lattice.points(np.concatenate(grids))
-        self._shape = tuple(len(each) for each in chosen)
-
-    def interpolated(self, engine: Engine, values: Floats) -> Any:
-        """Return a potential with `values` (P,) at :attr:`points` at all nodes, as :meth:`.Problem.solve` takes it."""
-        return interpolate_faces(engine, values, self._axes, self._shape)
-
-
-def _gathered(engine: Engine, points: Any, charges: Any, low: Floats, high: Floats, apart: float,
-              total: float) -> tuple[Floats, Floats]:
-    """Return charges distributed trilinearly to nodes `apart` A apart, in a box between two corners.
-
-    This preserves their sum and their dipole moment. The sum of their absolute values is much less than 65,000 `total`.
-    """
-    a, b, c = (int(n) for n in (high - low) / apart)
-    lattice, unit = Lattice(low, np.full(3, apart), (a + 2, b + 2, c + 2)), 2.0 ** (int(np.frexp(total)[1]) - 46)
-    sums = engine.zeros(lattice.shape, np.int64)
-    engine.launch(KERNELS["spread_charges"], len(charges), "surface", POINTS_PER_TASK, points=points, charges=charges,
-                  sums=sums, shape=lattice.shape, origin=lattice.origin, spacing=lattice.spacing, unit=unit)
-    found = engine.to_host(sums)
-    nodes = np.nonzero(found)
-    return lattice.points(np.stack(nodes, 1)), unit * found[nodes]
 
 
 def _sum(engine: Engine, points: Floats, positions: Floats, charges: Floats, field: bool = False) -> Result:
