@@ -251,6 +251,12 @@ def _docstring(command: Command) -> str:
     returns = "\n".join(f"{each.__name__}\n    {(inspect.getdoc(each) or '').partition(chr(10))[0]}"
                         for each in result_kinds(command))
     parameters = parameter_entries(_ordered(command))
+    # what most commands raise is not in each of their docstrings
+    if "UsageError\n" not in raised:
+        raised = f"UsageError\n    For options that do not fit together.\n{raised}"
+    if "partial" in {p.name for p in command.parameters}:
+        raised = raised.rstrip() + ("\nStoppedError\n    When the run was interrupted and `partial` is set; the result "
+                                    "of the finished frames is written.")
     return "\n\n".join([spell_parameters(about), f"Parameters\n----------\n{parameters}",
                         f"Returns\n-------\n{returns}",
                         f"Raises\n------\n{raised.strip()}", f"Examples\n--------\n{command.python}"])

@@ -98,14 +98,10 @@ def density(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For a trajectory of other atoms, or atoms without a value of the counted quantity.
     MemoryPlanError
         When the map does not fit into memory.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     of, smear, sites = options.of, options.smear, table.sites
     check_output(output.output, source.structure, "mean", "density.dx")

@@ -134,12 +134,8 @@ def field(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For atoms without charges, or a trajectory of other atoms.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     path = output.output
     if path is not None and path.suffix.lower() not in (".csv", ".npz") and not files.is_standard(path):

@@ -74,8 +74,6 @@ def profile(
         For options that do not fit together, or an axis along which the cell has no period.
     InputError
         For atoms without charges, frames without a cell, or a trajectory of other atoms.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.io.maps import is_map
 

@@ -68,8 +68,6 @@ def live(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For a structure without charges, atoms or cell, or a frame of other atoms.
     """

@@ -215,12 +215,8 @@ def energy(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     output.check()
     series = trajectory.trajectory is not None

@@ -50,12 +50,8 @@ def forces(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     if output is not None and output.suffix.lower() not in (".csv", ".npz") and not files.is_standard(output):
         raise UsageError("output", f"{output}: forces cannot be written in this format", "name it .csv or .npz")

@@ -49,12 +49,8 @@ def rdf(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         Without a periodic cell, or for a trajectory of other atoms.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.engines import get_engine
 

@@ -91,8 +91,6 @@ def patches(
         When the potential does not converge.
     BackendError
         When scikit-image is not installed.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     output.check()
     if options.others and (trajectory.trajectory is not None or source.topology is not None):

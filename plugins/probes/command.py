@@ -39,8 +39,6 @@ def probe_(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For atoms without charges or Lennard-Jones parameters, or a trajectory of other atoms.
     MemoryPlanError

@@ -17,7 +17,6 @@ from pymol import CmdException, cgo
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.figures import colours
 from vmdpotential.figures.colours import ValueRange
-from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
@@ -25,6 +24,7 @@ from vmdpotential.parameters import Command, Report
 from vmdpotential.surfaces import cavity_spheres
 
 from ..viewers import adapters, map_surfaces
+from ..viewers.outside import outside_molecule
 from .convert import Selected
 from .grids import load_grid, read_grid
 from .load import add_fillers, load_ions, load_structure, load_whole, nuclei_text

@@ -185,8 +185,6 @@ def titrate(
         When the structure cannot be completed, or a solution does not converge.
     BackendError
         When biotite or hydride is not installed.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     values, map_ph = ph_values(options.ph), series_of_ph(options.map_ph)
     outputs.check(map_ph, trajectory.trajectory is not None, source.structure)
@@ -419,7 +417,8 @@ class TitrationResult(Result):
 
     def plot(self, ax: Axes) -> Axes:
         """Draw the titration curves, with their standard errors over frames as bands."""
-        return draw_curves(ax, PH[DRAWN], self.curves[DRAWN], self._groups, self._bands)
+        draw_curves(ax, PH[DRAWN], self.curves[DRAWN], self._groups, self._bands).legend()
+        return ax
 
     def draw(self) -> Figure:
         """Return the titration curves, and below them the net charge."""

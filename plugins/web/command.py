@@ -149,8 +149,6 @@ def view(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For a file that cannot be read.
     BackendError

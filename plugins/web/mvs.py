@@ -23,7 +23,6 @@ from vmdpotential.figures.colours import (
     rgb_of,
     sign_colour,
 )
-from vmdpotential.figures.outside import outside_molecule
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.io import write_structure
@@ -35,6 +34,7 @@ from vmdpotential.surfaces.patches import MIN_NAMED
 
 from ..ions.placement import PlacedIon, Placement
 from ..viewers import map_surfaces
+from ..viewers.outside import outside_molecule
 from .coloured import Faces, coloured_surface, dry_part, patches_of
 from .content import ion_content, shown_part
 from .document import Document, title_of

@@ -51,5 +51,6 @@ for name, result in orbitals.items():
     both = Surface(vertices, triangles, np.zeros(len(vertices), np.int64), np.ones(len(vertices)), "isosurface",
                    np.zeros(len(vertices), bool))
     label = f"{slices.short_label(grid)}, isosurfaces of ±{LEVEL}"
-    drawn = surfaces.figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), label)
+    drawn = surfaces.figure(both, LEVEL * signs, ["z", "-y"], (-2 * LEVEL, 2 * LEVEL), label,
+                           structure=result.structure)
     page.save(drawn, out / f"{name}.png", dpi=300, force=True)

@@ -62,3 +62,20 @@ def test_a_residue_is_turned_to_the_viewer(row):
         with pytest.raises(errors.UsageError) as raised:
             view_of_part(atoms, surface, "name")
         assert raised.value.parameter == "facing"
+
+
+@pytest.mark.parametrize("word", ["short", "z", "1,1,1"])
+def test_a_molecule_is_drawn_where_its_surface_is(row, word):
+    """The atoms' places in the picture relative to the middle of the surface, whose extent the panel has."""
+    positions = 10 + np.array([[0, 0, 0], [1.4, 0, 0], [2.1, 1.2, 0.4]])
+    names = np.array(["C"] * 3)
+    molecule = Structure(positions, names, np.array(["UNK"] * 3), np.arange(1, 4), np.arange(3), elements=names)
+    surface = molecular_surface(molecule, atoms="all", spacing=0.5)
+    drawn = surfaces.figure(surface, surface.areas, [word], (-1, 1), "", structure=molecule)
+    view = view_along(word, surface)
+    flat = np.stack([view.right, view.up], 1)
+    corners = surface.vertices @ flat
+    expected = positions @ flat - (corners.min(0) + corners.max(0)) / 2
+    (places,) = [collection.get_offsets() for collection in drawn.axes[0].collections
+                 if len(collection.get_offsets()) == 3]
+    np.testing.assert_allclose(places[np.lexsort(places.T)], expected[np.lexsort(expected.T)], atol=1e-9)

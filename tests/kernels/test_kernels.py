@@ -157,6 +157,16 @@ def test_missing_libraries_are_named(tmp_path):
 
 
 @pytest.mark.nightly
+def test_a_file_that_was_changed_after_it_was_compiled_is_refused(own, tmp_path):
+    """Its kernels would read other arguments than they get, and end the process."""
+    (tmp_path / own.path.name).write_text(SOURCE.replace("int offset;", "index_t offset;"))
+    changed = KernelFile(tmp_path / own.path.name, own.libraries)
+    x = np.ones(3, np.float32)
+    with pytest.raises(BackendError, match=own.path.name):
+        launch.launch_kernel(changed["add_rows"], 3, "", x=x, y=x, sums=np.zeros(3), factors=np.eye(2), offset=0,
+                             squared=False)
+
+
 def test_libraries_are_built_again_only_when_a_source_changes(own, tmp_path):
     path = tmp_path / "rows.cu"
     path.write_text(SOURCE)

@@ -8,6 +8,7 @@ import MDAnalysisTests.datafiles as datafiles
 import numpy as np
 import pytest
 from helpers import shell
+from matplotlib.figure import Figure
 
 import vmdpotential as vp
 from vmdpotential.errors import UsageError
@@ -75,6 +76,13 @@ def peptide():
 @pytest.fixture(scope="module")
 def alone(peptide):
     return vp.titrate(peptide, spacing=2.0, ph="2:12:2")
+
+
+def test_curves_in_axes_of_the_user_have_the_names_of_their_groups(alone):
+    axes = alone.plot(Figure().add_subplot())
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(names) == len(set(names)) > 2
+    assert {"C-terminus", "N-terminus"} <= set(names)
 
 
 def test_one_frame_is_the_structure_and_means_are_those_of_frames(peptide, alone, tmp_path):

@@ -113,16 +113,12 @@ def average(
 
     Raises
     ------
-    UsageError
-        For options that do not fit together.
     InputError
         For a structure without charges, atoms or cell, or a trajectory of other atoms.
     MemoryPlanError
         When the sums do not fit into memory.
     TaskError
         When the tolerance cannot be reached.
-    StoppedError
-        When the run was interrupted and `partial` is set; the result of the finished frames is written.
     """
     from vmdpotential.io.maps import MapWriters, open_map
 

@@ -255,8 +255,8 @@ class TrajectoryOptions:
     """Frames of the structure's atoms."""
 
     trajectory: Annotated[Path | Frames | None, Option(
-        "frames of these atoms (XTC, TRR, DCD, NetCDF, PDB of several models ...); the structure's own positions "
-        "unless given", positional=True, viewer=False)] = None
+        "frames of these atoms (XTC, TRR, DCD, NetCDF ...), or a file of several models, such as the structure's own "
+        "file again; the structure's own positions unless given", positional=True, viewer=False)] = None
     frames: FramesOption = None
     length_unit: LengthUnit = None
 

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.figures import layout, prepare
+from vmdpotential.figures.atoms import draw_atoms
 from vmdpotential.figures.colours import rgb_of
 from vmdpotential.figures.directions import ViewAxes, view_along
 from vmdpotential.figures.relief import SurfaceRelief
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import bar_ticks, diverging_colours, drawable_text
 from vmdpotential.figures.style import figure_style
+from vmdpotential.grid.planes import Plane
+from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import Surface
 
 if TYPE_CHECKING:
@@ -68,6 +71,8 @@ class SurfacePanel:
         Lowest and highest coordinates along both directions; those of the surface unless given.
     outlined : (V,) bool, optional
         Vertices of a part whose boundary is drawn.
+    structure : Structure, optional
+        Molecule whose heavy atoms and bonds are drawn on top, as of isosurfaces around them.
     """
 
     surface: Surface
@@ -78,6 +83,7 @@ class SurfacePanel:
     patches: NDArray[np.str_] | None = None
     frame: Floats | None = None
     outlined: NDArray[np.bool_] | None = None
+    structure: Structure | None = None
 
     @classmethod
     def of_view(cls, surface: Surface, values: Floats, view: str | ViewAxes,
@@ -134,6 +140,10 @@ def draw_panel(ax: Axes, panel: SurfacePanel, value_range: tuple[float, float]) 
                         bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7})
     across, up_ = panel.extent
     ax.set(xlim=(-across / 2, across / 2), ylim=(-up_ / 2, up_ / 2), aspect="equal")
+    if panel.structure is not None:
+        centre = np.array([*middle, 0]) @ axes.T
+        draw_atoms(ax, replace(panel.structure, positions=panel.structure.positions - centre),
+                   Plane(np.zeros(3), towards, panel.right, panel.up, ""), np.inf, waters=True)
     ax.set_axis_off()
     ax.set_title(panel.title)
     return ax
@@ -150,7 +160,7 @@ def draw_view(ax: Axes, surface: Surface, values: Floats, view: str | ViewAxes, 
 
 def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], value_range: tuple[float, float],
            label: str, width: float = JOURNAL_WIDTHS["single"], patches: NDArray[np.str_] | None = None,
-           height: float | None = None) -> Figure:
+           height: float | None = None, structure: Structure | None = None) -> Figure:
     """Return a figure of a surface with a panel for each view, without perspective.
 
     Parameters
@@ -169,13 +179,15 @@ def figure(surface: Surface, values: Floats, views: Sequence[str | ViewAxes], va
         Names of the vertices' patches, as of :class:`SurfacePanel`.
     height : float, mm, optional
         The one that the panels need unless given.
+    structure : Structure, optional
+        Molecule that is drawn on top, as of :class:`SurfacePanel`.
 
     Raises
     ------
     UsageError
         If the height is too low.
     """
-    panels = [SurfacePanel.of_view(surface, values, view, patches) for view in views]
+    panels = [replace(SurfacePanel.of_view(surface, values, view, patches), structure=structure) for view in views]
     return compose_panels(panels, value_range, label, width, height=height)
 
 

@@ -63,6 +63,10 @@ class CompilerError(Exception):
     """The error of a compiler that is missing or that fails; the message has its output."""
 
 
+#: File in the folder of the libraries with what they were compiled from, and its entry for all kernel files.
+RECORD, SOURCES = "checksums.json", "sources"
+
+
 def find_compiler() -> tuple[str, ...]:
     """Return the command of the C++ compiler: the variable CXX, the system's, or that of the wheel ``ziglang``.
 
@@ -130,7 +134,7 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     libraries = {name: folder / library_name(name, system) for name in sets}
     included = dict.fromkeys(file for path in sources for file in _included(path))
     checksums = {name: _checksum(list(included), repr((options, OPTIONS, target))) for name, options in sets.items()}
-    record = folder / "checksums.json"
+    record = folder / RECORD
     built = json.loads(record.read_text()) if record.exists() else {}
     stale = [name for name in sets if built.get(name) != checksums[name] or not libraries[name].exists()]
     wanted = list(sets) if only is None else [list(sets)[only]]
@@ -168,7 +172,8 @@ def build_libraries(sources: Sequence[Path], folder: Path, compiler: Sequence[st
     for name, current in objects.items():
         for path in set(kept.glob(f"*-{name}-*.o")) - set(current):
             path.unlink(missing_ok=True)
-    record.write_text(json.dumps({**built, **{name: checksums[name] for name in sets}}))
+    compiled = {name: checksums[name] for name in sets}
+    record.write_text(json.dumps({**built, **compiled, SOURCES: [source_checksum(path) for path in sources]}))
     return [libraries[name] for name in wanted]
 
 
@@ -187,6 +192,11 @@ def build_package(target: str = "") -> list[Path]:
     baseline = build_libraries(sources, folder, only=0)
     best = ctypes.CDLL(str(baseline[0])).supported_instruction_set()
     return baseline + (build_libraries(sources, folder, only=best) if best else [])
+
+
+def source_checksum(path: Path) -> str:
+    """Return the checksum by which the record of the libraries knows a kernel file."""
+    return _checksum([path], "")
 
 
 def _checksum(files: Sequence[Path], options: str) -> str:

@@ -8,6 +8,7 @@ it and packed.
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 import os
 import platform
@@ -290,8 +291,19 @@ _symbols = threading.Lock()
 
 
 @cache
+def _check_compiled(file: KernelFile) -> None:
+    """Raise BackendError for a file that was changed after it was compiled: its kernels would read other arguments."""
+    record = file.libraries / build.RECORD
+    compiled = json.loads(record.read_text()).get(build.SOURCES) if record.exists() else None
+    if compiled and build.source_checksum(file.path) not in compiled:
+        raise BackendError(f"{file.path} was changed after it was compiled",
+                           "run python3 vmdpotential/kernels/build.py, or install its package again")
+
+
+@cache
 def _function(kernel: Kernel, kinds: tuple[Any, ...]) -> Any:
     library = load_library(kernel.file.libraries)
+    _check_compiled(kernel.file)
     with _symbols:
         function = library[kernel.name]  # a new object, unlike an attribute
     function.argtypes, function.restype = kinds, None
