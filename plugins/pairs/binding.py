@@ -265,12 +265,11 @@ class PbBinding(BindingPlan):
         #: The potentials at nodes of the charges of each part, by methods that are chosen for the first frame.
         self._sums = [NodePotential(self.engine, keeps_values=True) for _ in range(2)]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_sums"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.__post_init__()
+    def for_block(self) -> PbBinding:
+        """Return a copy without what depends on other positions than the first."""
+        result = copy(self)
+        result._sums = [copy(each) for each in self._sums]
+        return result
 
     @property
     def description(self) -> str:

@@ -138,7 +138,7 @@ def discretised(structure, spacing, padding=5.0, lattice=None):
 
     def total(lattice, positions, charges):
         values = (charges / np.linalg.norm(lattice.points()[:, None] - positions, axis=2)).sum(1)
-        return values.reshape(lattice.shape).astype(np.float32)
+        return values.reshape(lattice.shape).astype(np.float32), (0, 0, 0)
 
     problem = Problem(described_atoms(structure), lattice, depth, total, get_engine("cpu"))
     problem.charge(structure.charges)

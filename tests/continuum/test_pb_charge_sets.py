@@ -48,16 +48,22 @@ def test_solutions_are_those_of_single_charge_sets(changes, together, monkeypatc
     assert (count, len(made)) == (4, 2)  # one equation for each of both lattices, whatever the number of sets
 
 
+def of(total, lattice, positions, charges):
+    """Return the values at the nodes of a lattice."""
+    values, (x, y, z) = total(lattice, positions, charges)
+    a, b, c = lattice.shape
+    return values[x : x + a, y : y + b, z : z + c].copy()
+
+
 @pytest.mark.parametrize("moved", [0.0, 0.1])
 @pytest.mark.parametrize("first", [(2, 3, 1), (-1, 0, 0), (0, 0, 12)])
 def test_potentials_of_charges_on_a_part_of_known_nodes(first, moved):
     """They are those that are kept, if the charges and the nodes are the same."""
     charges, total = np.array([1.0, -0.5, 0.3, 0.2]), NodePotential("cpu", keeps_values=True)
     whole = Lattice.around(PLACES, 0.5, 4.0)
-    known = total(whole, PLACES, charges)
-    known[5, 5, 5] = 0.0
+    total(whole, PLACES, charges)[0][5, 5, 5] = 0.0
     part = Lattice(whole.origin + 0.5 * np.array(first), whole.spacing, (12, 11, whole.shape[2] - 5))
-    values, new = total(part, PLACES + moved, charges), NodePotential("cpu")(part, PLACES + moved, charges)
+    values, new = (of(each, part, PLACES + moved, charges) for each in (total, NodePotential("cpu")))
     node = tuple(5 - n for n in first)
     if first == (2, 3, 1) and not moved:
         assert values[node] == 0
@@ -83,7 +89,7 @@ def test_frames_whose_lattice_differs_by_some_nodes_share_a_plan():
     plans = []
     for low, high in ((0, 0), (-1, 2), (1, -1), (-9, 9)):
         lattice = first.window(np.full(3, low), np.add(first.shape, high))
-        values = total(lattice, positions + 0.1 * high, charges)
+        values = of(total, lattice, positions + 0.1 * high, charges)
         apart = np.linalg.norm(lattice.points()[:, None] - positions - 0.1 * high, axis=2)
         exact = (charges / apart).sum(1).reshape(lattice.shape)
         far = apart.min(1).reshape(lattice.shape) > 0.5

@@ -184,14 +184,15 @@ class Problem:
                          tuple(s.stop - s.start for s in part))
         self._phi = engine.zeros(wide.shape, np.float32)
         charged = np.flatnonzero(c.charges)
-        place = {"out": self._phi, "part": needed.shape, "shape": wide.shape, "first": [s.start for s in part]}
+        first = [s.start for s in part]
         if len(charged) <= FEW_CHARGES:
             sources = np.column_stack([c.positions[charged], c.constant / c.inside * c.charges[charged]])
-            self._by_nodes("sum_few_charges", needed.shape, **place, charges=sources, count=len(charged),
-                           origin=needed.origin, spacing=needed.spacing, soft=SOFT_CORE**2)
+            self._by_nodes("sum_few_charges", needed.shape, out=self._phi, part=needed.shape, shape=wide.shape,
+                           first=first, charges=sources, count=len(charged), origin=needed.origin,
+                           spacing=needed.spacing, soft=SOFT_CORE**2)
         else:
-            values = self.total(needed, c.positions[charged], c.charges[charged])
-            self._by_nodes("insert_part", needed.shape, **place, values=values, factor=c.constant / c.inside, shift=0.0)
+            values, begin = self.total(needed, c.positions[charged], c.charges[charged])
+            self._insert(needed.shape, engine.array(values), self._phi, begin, first, c.constant / c.inside)
         flows = NodeFlows(c, lattice, engine)
         if c.gaussian:
             edges, nodes, sources = smooth.discretised(c, lattice, self._distances, self._phi, engine)
@@ -341,9 +342,8 @@ class Problem:
 
     def copy(self) -> Any:
         """Return a copy of the solution."""
-        result, shape = self.engine.empty(self.lattice.shape, np.float32), self.lattice.shape
-        self._by_nodes("insert_part", shape, values=self.unknown, out=result, part=shape, shape=shape, first=[0, 0, 0],
-                       factor=1.0, shift=0.0)
+        result = self.engine.empty(self.lattice.shape, np.float32)
+        self._insert(self.lattice.shape, self.unknown, result)
         return result
 
     def begin(self, coarser: Problem, ratio: int) -> None:
@@ -375,8 +375,8 @@ class Problem:
                              sources=self.sources, out=flows, value_shape=values.shape, shape=self.lattice.shape,
                              out_shape=shape, begin=[s.start for s in shared], margin=MARGIN, kinds=len(self.ions))
         # differences of the coarse spacing at the edge of the part give another charge within it, which is known
-        self._by_nodes("insert_part", shape, values=flows, out=self.sources, part=shape, shape=self.lattice.shape,
-                       first=[s.start for s in part], factor=1.0, shift=float(sums[1] - sums[0]) / math.prod(shape))
+        self._insert(shape, flows, self.sources, first=[s.start for s in part],
+                     shift=float(sums[1] - sums[0]) / math.prod(shape))
 
     def part_shared(self, finer: Lattice, ratio: int) -> tuple[slice, slice, slice]:
         """Return the part of the lattice that it shares with a finer one."""
@@ -464,6 +464,12 @@ class Problem:
         """Run a kernel of exchange.cu for the nodes of a lattice."""
         self.engine.launch(KERNELS[name], (shape[0], math.prod(shape)), "surface", region.planes_at_once(shape[0]),
                             **values)
+
+    def _insert(self, part: tuple[int, ...], values: Any, out: Any, begin: Sequence[int] = (0, 0, 0),
+                first: Sequence[int] = (0, 0, 0), factor: float = 1.0, shift: float = 0.0) -> None:
+        """Write values from the node `begin` on, times a factor, plus a shift, to a part from the node `first` on."""
+        self._by_nodes("insert_part", part, values=values, value_shape=values.shape, value_first=begin, out=out,
+                       part=part, shape=out.shape, first=first, factor=factor, shift=shift)
 
     def _reduced(self, name: str, planes: int, numbers: int, /, **values: Any) -> Floats:
         """Run a kernel of exchange.cu that adds up numbers over nodes; return their sums."""

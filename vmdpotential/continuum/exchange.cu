@@ -97,17 +97,18 @@ RANGE_KERNEL(refine_solution, Refinement, begin, end)
 #endif
 
 struct Insertion {
-    const float *values;                     // (part)
+    const float *values;                     // (value_shape)
     float *out;                              // (shape)
-    index_t part[3], shape[3], first[3];
+    index_t part[3], value_shape[3], value_first[3], shape[3], first[3];
     float factor, shift;
 };
 
-// Write values times a factor, plus a shift, to a part of a lattice, which begins at node `first`.
+// Write values from `value_first` on times a factor, plus a shift, to a part of a lattice, which begins at node `first`.
 NODE_KERNEL(insert_part, Insertion, part, i, j, k)
 {
-    args.out[((args.first[0] + i) * args.shape[1] + args.first[1] + j) * args.shape[2] + args.first[2] + k] =
-        args.factor * args.values[(i * args.part[1] + j) * args.part[2] + k] + args.shift;
+    const index_t *from = args.value_first, *first = args.first, *shape = args.shape;
+    const float value = args.values[((from[0] + i) * args.value_shape[1] + from[1] + j) * args.value_shape[2] + from[2] + k];
+    args.out[((first[0] + i) * shape[1] + first[1] + j) * shape[2] + first[2] + k] = args.factor * value + args.shift;
 }
 
 struct FewCharges {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,9 @@ COVERING, TINY = 8, 1e-6
 #: Number of atoms whose covers a thread finds: to start it takes as long as finding those of some hundred.
 ATOMS_PER_THREAD = 1000
 
-#: A function that returns the sum of q / r (nx, ny, nz), e/A, at the nodes of a lattice, for positions (N, 3) and
-#: charges (N,).
-NodeSum = Callable[[Lattice, Floats, Floats], NDArray[np.float32]]
+#: A function that returns the sum of q / r, e/A, at the nodes of a lattice, for positions (N, 3) and charges (N,): an
+#: array (nx, ny, nz) float32, of numpy or an engine, and the place of the lattice's first node, as it may have more.
+NodeSum = Callable[[Lattice, Floats, Floats], tuple[Any, tuple[int, int, int]]]
 
 
 @dataclass(frozen=True)

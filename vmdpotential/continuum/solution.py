@@ -564,28 +564,34 @@ class NodePotential:
 
     def __init__(self, engine: str, keeps_values: bool = False) -> None:
         self._engine, self._keeps_values = engine, keeps_values
-        self._values: dict[tuple[float, ...], tuple[Lattice, Floats, Floats, NDArray[np.float32]]] = {}
+        self._values: dict[tuple[float, ...], tuple[Lattice, Any, Floats, Floats]] = {}
         self._charges = np.zeros(0)
         self._measured: dict[tuple[float, ...], tuple[str, float, float]] = {}
         self._plans: dict[tuple[float, ...], tuple[Lattice, Plan]] = {}
         self._roomy: dict[tuple[float, ...], Lattice] = {}
 
-    def __call__(self, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
-        """Return the potential at the nodes, e/A, of positions (N, 3), A, and charges (N,), e."""
-        if not charges.any():
-            return np.zeros(lattice.shape, np.float32)
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies have: the methods that were chosen."""
+        return vars(self) | {"_values": {}, "_plans": {}}
+
+    def __call__(self, lattice: Lattice, positions: Floats, charges: Floats) -> tuple[Any, tuple[int, int, int]]:
+        """Return the potential, e/A, of positions (N, 3), A, and charges (N,), e, as :data:`.NodeSum` does."""
         spacing = tuple(lattice.spacing.tolist())
         kept = self._values.get(spacing)
-        if kept is not None and np.array_equal(kept[1], positions) and np.array_equal(kept[2], charges):
-            part = kept[0].part_of(lattice)
-            if part is not None:
-                return np.ascontiguousarray(kept[3][part])
-        values = self._of_charges(lattice, positions, charges)
-        if self._keeps_values:
-            self._values[spacing] = lattice, positions, charges, values
-        return values
+        if kept is None or not (np.array_equal(kept[2], positions) and np.array_equal(kept[3], charges)
+                                and kept[0].part_of(lattice)):
+            kept = *self._of_charges(lattice, positions, charges), positions, charges
+            if self._keeps_values:
+                self._values[spacing] = kept
+        part = kept[0].part_of(lattice)
+        assert part is not None
+        x, y, z = part
+        return kept[1], (x.start, y.start, z.start)
 
-    def _of_charges(self, lattice: Lattice, positions: Floats, charges: Floats) -> NDArray[np.float32]:
+    def _of_charges(self, lattice: Lattice, positions: Floats, charges: Floats) -> tuple[Lattice, Any]:
+        """Return the potential at the nodes of a lattice, and perhaps of more, in an array of the engine or numpy."""
+        if not charges.any():
+            return lattice, np.zeros(lattice.shape, np.float32)
         engine = get_engine(self._engine)
         request = Request(lattice, None, COULOMB.bind(), ChargeStatistics.of(positions, charges), tolerance=TOLERANCE)
         if not np.array_equal(charges, self._charges):
@@ -593,8 +599,8 @@ class NodePotential:
         spacing = tuple(lattice.spacing.tolist())
         direct: Method = registry.get("method", "direct")
         if spacing in self._measured:
-            plan, part = self._plan(spacing, request, positions, engine)
-            return np.ascontiguousarray(plan.run(positions, charges).values()[part])
+            lattice, plan = self._plan(spacing, request, positions, engine)
+            return lattice, plan.run(positions, charges).array()
         methods: list[Method] = [registry.get("method", name) for name in registry.available("method")]
         method, asked, exact = fastest_method((each for each in methods if not each.algorithms),
                                               request,
@@ -604,35 +610,33 @@ class NodePotential:
         except MemoryPlanError:
             raise
         except TaskError:  # rounding near charges is more than the tolerance of a potential that is small far away
-            return direct.plan(request, engine).run(positions, charges).values()
+            return lattice, direct.plan(request, engine).run(positions, charges).array()
         error = asked.error if plan.error is None else plan.error
         self._measured[spacing] = method.name, error, request.charges.volume
         steps = np.ceil(ROOM / lattice.spacing).astype(int)
         self._roomy[spacing] = lattice.window(-steps, steps + lattice.shape)
-        return result.values()
+        return lattice, result.array()
 
     def _plan(self, spacing: tuple[float, ...], request: Request, positions: Floats,
-              engine: Engine) -> tuple[Plan, tuple[slice, slice, slice]]:
-        """Return the plan for a frame by the method that was chosen for the spacing, and the part of it that is asked.
+              engine: Engine) -> tuple[Lattice, Plan]:
+        """Return the plan for a frame by the method that was chosen for the spacing, and its lattice.
 
         No other frame but the first changes it: the lattice around that frame, with some room, is planned once, and
         holds most of the others.
         """
         name, error, volume = self._measured[spacing]
         method: Method = registry.get("method", name)
-        whole = slice(None), slice(None), slice(None)
         lattice, request = self._roomy[spacing], request.with_error(error)
-        part = lattice.part_of(request.lattice) if lattice.size <= KEPT else None
-        if part is None:
-            lattice, part = request.lattice, whole
+        if lattice.size > KEPT or lattice.part_of(request.lattice) is None:
+            lattice = request.lattice
         if lattice.size > KEPT or not lattice.box.holds(positions):
-            return method.plan(request, engine), whole
+            return request.lattice, method.plan(request, engine)
         kept = self._plans.get(spacing)
         if kept is None or not kept[0].same_nodes(lattice):
             charges = replace(request.charges, box=lattice.box, volume=volume)
             plan = method.plan(replace(request, target=lattice, charges=charges), engine)
             kept = self._plans[spacing] = lattice, plan
-        return kept[1], part
+        return kept
 
 
 def _relative(values: NDArray[Any], before: NDArray[Any]) -> float:

@@ -98,6 +98,9 @@ class Result(Protocol):
     def values(self) -> NDArray[Any]:
         """Return the potential, e/A: (nx, ny, nz) float32 at nodes, (P,) float64 at points."""
 
+    def array(self) -> Any:
+        """Return the potential where it is: in an array of the engine, or of numpy."""
+
     def field(self) -> NDArray[Any] | None:
         """Return the field, e/A^2: (3, nx, ny, nz) at nodes, (3, P) at points; None if it was not requested."""
 
@@ -247,6 +250,10 @@ class HostResult(UnstatedProperties):
         """Return the potential."""
         values: NDArray[Any] = self.maps[0]
         return values
+
+    def array(self) -> NDArray[Any]:
+        """Return the potential."""
+        return self.values()
 
     def field(self) -> NDArray[Any] | None:
         """Return the field."""

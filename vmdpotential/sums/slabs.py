@@ -103,6 +103,10 @@ class SlabResult(UnstatedProperties):
         """
         raise InputError("the map is in the file that its slabs were written to")
 
+    def array(self) -> Maps:
+        """Raise an error, as :meth:`values` does."""
+        return self.values()
+
     def field(self) -> Maps | None:
         """Raise an error, as the field went to the sink.
 

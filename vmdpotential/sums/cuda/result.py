@@ -11,6 +11,7 @@ from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import pinned
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
+from vmdpotential.engines.cuda.launches import DeviceArray
 from vmdpotential.sums.cuda import kernel_file
 from vmdpotential.sums.result import Result, UnstatedProperties
 
@@ -79,6 +80,10 @@ class DeviceResult(UnstatedProperties):
         """Return a copy of the potential."""
         values: Maps = self._copy(0, 1)[0]
         return values
+
+    def array(self) -> DeviceArray:
+        """Return the potential on the GPU."""
+        return DeviceArray(self.gpu, self.shape[1:], np.float32, self.block)
 
     def field(self) -> Maps | None:
         """Return a copy of the field."""
