@@ -309,8 +309,7 @@ class HostGpu:
                 library.run(library[name], argument, (ctypes.c_uint * 3)(*grid), ctypes.c_uint(block[0]))
 
         return SimpleNamespace(prepared_async_call=run, prepared_call=lambda grid, block, argument: run(
-            grid, block, None, argument), _launch_kernel=lambda grid, block, argument, size, stream: run(
-            grid, block, stream, argument, size))
+            grid, block, None, argument))
 
     def shared_library(self, file, function, macros, radial):
         """Return a kernel of a file for CPUs and GPUs, by what is compiled for GPUs."""

@@ -414,7 +414,7 @@ class Gpu:
 
     def start(self, function: Any, blocks: int, threads: int, arguments: bytes) -> None:
         """Queue a compiled kernel whose only argument is a struct."""
-        function.prepared_call((blocks, 1), (threads, 1, 1), arguments)
+        function.prepared_call((blocks, 1, 1), (threads, 1, 1), arguments)
 
     def barriers(self) -> int:
         """Return the address of a counter, which is 0, for each of the teams into which a launch may be divided."""
