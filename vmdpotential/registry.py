@@ -28,12 +28,12 @@ GROUP = "vmdpotential.plugins"
 #: (:func:`vmdpotential.io.files.recognise.kind_of`), or the suffix of another one. A ``structure_writer`` is a
 #: :class:`vmdpotential.io.structures.StructureWriter`, by the suffix, and a ``map_format`` a
 #: :class:`vmdpotential.io.maps.mapformat.MapFormat`; a ``trajectory_format`` is a
-#: :class:`vmdpotential.io.trajectories.source.TrajectoryFormat`. A ``parameter_reader`` returns the charges or
-#: Lennard-Jones parameters in files (plugin forcefields).
+#: :class:`vmdpotential.io.trajectories.source.TrajectoryFormat`, and a ``mesh_writer`` writes a coloured surface. A
+#: ``parameter_reader`` returns the charges or Lennard-Jones parameters in files (plugin forcefields).
 #: An ``answer`` is what viewers read that run the program: `declarations` and `tcl` (plugin viewers).
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
-         "structure_reader", "structure_writer", "map_format", "trajectory_format", "parameter_reader", "function",
-         "answer")
+         "structure_reader", "structure_writer", "map_format", "trajectory_format", "mesh_writer", "parameter_reader",
+         "function", "answer")
 
 #: Commands that are also functions of Python, which have the same name.
 _TASKS = ("surface", "compare", "average")
@@ -86,7 +86,7 @@ _PROVIDED = {
     "formats": {
         "structure_reader": ("amber-coordinates", "cube", "molden"), "structure_writer": (".rst7", ".inpcrd"),
         "map_format": (".cube", ".cub", ".ome.zarr", ".zarr", "autodock"),
-        "trajectory_format": (".nc", ".ncdf", ".netcdf", ".ncrst"),
+        "trajectory_format": (".nc", ".ncdf", ".netcdf", ".ncrst"), "mesh_writer": (".glb", ".ply"),
     },
 }
 _unlisted: set[tuple[str, str]] = set()

@@ -287,14 +287,7 @@ def _rounded(charges: Floats, width: int) -> tuple[Floats, int]:
 
 def _numbers(index: Integers, per_line: int, width: int) -> bytes:
     """Return numbers in columns as lines; without numbers, one empty line."""
-    flat = index.reshape(-1)
-    if not len(flat):
-        return b"\n"
-    in_full_lines = len(flat) // per_line * per_line
-    lines = columns.integers(flat[:in_full_lines], width).reshape(-1, per_line * width)
-    text = np.concatenate([lines, np.full((len(lines), 1), 10, np.uint8)], axis=1).tobytes()
-    rest = columns.integers(flat[in_full_lines:], width).tobytes()
-    return text + rest + b"\n" if rest else text
+    return columns.lines(columns.integers(index.reshape(-1), width), per_line)
 
 
 def _padded(kept: NDArray[Any] | None, count: int, value: int) -> Integers:

@@ -1,4 +1,4 @@
-"""Further file formats: cube, OME-Zarr and AutoDock's maps, Molden, and Amber's coordinates and NetCDF trajectories.
+"""Further formats: cube, OME-Zarr and AutoDock's maps, meshes, Molden, Amber's coordinates and NetCDF trajectories.
 
 They register through the entry-point group ``vmdpotential.plugins``, as those of any other package.
 """
@@ -15,6 +15,8 @@ def register() -> None:
     for suffix in (".ome.zarr", ".zarr"):
         registry.register("map_format", suffix, f"{__name__}.omezarr:ZARR")
     registry.register("map_format", "autodock", f"{__name__}.autodock:AUTODOCK")
+    for suffix in (".glb", ".ply"):
+        registry.register("mesh_writer", suffix, f"{__name__}.meshes:write_{suffix[1:]}")
     registry.register("structure_reader", "cube", f"{__name__}.cube:read_atoms")
     registry.register("structure_reader", "molden", f"{__name__}.molden:read_molden")
     registry.register("structure_reader", "amber-coordinates", f"{__name__}.amber_coordinates:read_restart")

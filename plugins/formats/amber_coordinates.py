@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from vmdpotential.errors import InputError, Message, VmdpotentialError
-from vmdpotential.io.files.numbers import parse_reals
+from vmdpotential.io.files.numbers import first_wrong, parse_reals
 from vmdpotential.io.files.text import buffered_stream, first_bytes, open_seekable, read_text
 from vmdpotential.io.mdanalysis import cell_of, converted_errors
 from vmdpotential.io.trajectories.formats import size_check
@@ -36,24 +36,15 @@ VELOCITY_UNIT = 20.455
 _MEMORY = (20.0, 100.0)
 
 
-def read_restart(path: Path) -> tuple[Floats, Cell | None, Floats | None]:
-    """Return positions, box and velocities of a file; raises the errors of :func:`read_coordinates`."""
-    positions, cell = read_coordinates(path)
-    return positions, cell, read_velocities(path, len(positions))
-
-
-def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
-    """Read positions and box of an inpcrd, rst7 or NetCDF restart, or of the first frame of a NetCDF trajectory.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, plain or compressed.
+def read_restart(path: str | Path) -> tuple[Floats, Cell | None, Floats | None]:
+    """Read an inpcrd, rst7 or NetCDF restart, or the first frame of a NetCDF trajectory, plain or compressed.
 
     Returns
     -------
     positions : (N, 3) float64, A
     cell : Cell or None
+    velocities : (N, 3) float64, A/ps, or None
+        If all atoms have them.
 
     Raises
     ------
@@ -62,27 +53,27 @@ def read_coordinates(path: str | Path) -> tuple[Floats, Cell | None]:
     """
     path = buffered_stream(path)
     _check_kind(path)
-    if first_bytes(path, 3) == b"CDF":
-        positions, cell, frames = read_netcdf_frame(path, 0)
-        if frames > 1:
-            log.warning("%s: contains %d frames; the first one is used", path, frames)
-        return positions, cell
-    return _read_ascii(path)
-
-
-def read_netcdf_frame(path: Path, frame: int) -> tuple[Floats, Cell | None, int]:
-    """Return positions, cell and number of frames of a NetCDF-3 file of Amber.
-
-    Raises
-    ------
-    InputError
-        When the file is damaged, or not in Amber's format.
-    """
-    with netcdf_frames(path) as file:
-        values, cell, _ = file.read(frame)
-    positions = values.astype(np.float64)
-    _check_finite(positions, path)
-    return positions, cell, file.count
+    if first_bytes(path, 3) != b"CDF":
+        positions, cell, lines = _read_ascii(path)
+        try:
+            with np.errstate(over="ignore"):  # checked below
+                velocities = VELOCITY_UNIT * _fixed_numbers(lines, path) if lines else None
+        except InputError:
+            velocities = np.full(1, np.nan)
+    else:
+        with netcdf_frames(path) as file:
+            values, cell, _ = file.read(0)
+            count = file.count
+        positions = values.astype(np.float64)
+        _check_finite(positions, path)
+        if count > 1:
+            log.warning("%s: contains %d frames; the first one is used", path, count)
+        with _variables(path) as (_, variables):
+            velocities = _copied(variables["velocities"], 0) if "velocities" in variables else None
+    if velocities is not None and (velocities.size != positions.size or not np.isfinite(velocities).all()):
+        log.warning("%s: not all atoms have velocities, so all velocities are ignored", path)
+        velocities = None
+    return positions, cell, None if velocities is None else velocities.reshape(-1, 3)
 
 
 #: What scipy raises for damaged files; SyntaxError is numpy's, which reads the sizes of records from a text.
@@ -158,10 +149,9 @@ def netcdf_frames(path: Path, length_unit: str | None = None) -> Iterator[FrameS
                 values *= values.dtype.type(scale)
             cell = None
             if "cell_lengths" in variables and "cell_angles" in variables:
-                sizes, angles = (_copied(variables[name], frame) * float(getattr(
-                    variables[name], "scale_factor", 1.0)) for name in ("cell_lengths", "cell_angles"))
+                sizes, angles = (_copied(variables[name], frame) for name in ("cell_lengths", "cell_angles"))
                 cell = cell_of([*(sizes * length), *angles], path)
-            time = None if in_ps is None else in_ps * float(_copied(variables["time"], frame).flat[0])
+            time = None if in_ps is None else in_ps * float(_copied(variables["time"], frame)[0])
             return values, cell, time
 
         shape = variables["coordinates"].shape
@@ -220,13 +210,13 @@ def _netcdf(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _copied(variable: Any, frame: int) -> Floats:
-    data = variable.data
-    if variable.dimensions[:1] == ("frame",):
-        data = data[frame]
-    return np.array(data, dtype=np.float64).reshape(-1)
+    """Return the numbers of a frame in their unit, as one row."""
+    data = variable.data[frame] if variable.dimensions[:1] == ("frame",) else variable.data
+    return np.array(data, np.float64).reshape(-1) * float(getattr(variable, "scale_factor", 1.0))
 
 
-def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
+def _read_ascii(path: Path) -> tuple[Floats, Cell | None, list[str]]:
+    """Return positions, cell, and the lines of velocities."""
     lines = read_text(path, *_MEMORY).decode("latin-1").rstrip().split("\n")
     head = lines[1].split() if len(lines) > 1 else []
     if not head or not re.fullmatch("[0-9]{1,12}", head[0]) or int(head[0]) < 1:
@@ -254,38 +244,8 @@ def _read_ascii(path: Path) -> tuple[Floats, Cell | None]:
             cell = cell_of([*box, 90.0, 90.0, 90.0][:6], path)
         elif not velocities:
             raise InputError(f"{path}: its last line should be a box of 3 or 6 numbers, but has {len(box)}")
-    return positions.reshape(-1, 3), cell
-
-
-def read_velocities(path: str | Path, count: int) -> Floats | None:
-    """Return the velocities of an inpcrd, rst7 or NetCDF restart, (N, 3) A/ps; None if it has none."""
-    path = buffered_stream(path)
-    try:
-        with np.errstate(over="ignore"):  # which is checked below
-            if first_bytes(path, 3) == b"CDF":
-                with _variables(path) as (_, variables):
-                    velocities = variables.get("velocities")
-                    result = None if velocities is None else (
-                        _copied(velocities, 0) * float(getattr(velocities, "scale_factor", 1.0)))
-                    del velocities
-            else:
-                result = _ascii_velocities(path, count)
-        velocities = None if result is None else result.reshape(count, 3)
-        if velocities is not None:
-            _check_finite(velocities, path)
-    except (InputError, ValueError):
-        log.warning("%s: not all atoms have velocities, so all velocities are ignored", path)
-        return None
-    return velocities
-
-
-def _ascii_velocities(path: Path, count: int) -> Floats | None:
-    lines = [line for line in read_text(path,
-                                        *_MEMORY).decode("latin-1").rstrip().split("\n")[2:] if line.strip()]
-    needed = -(-count // 2)
-    if count < 3 or len(lines) < 2 * needed:  # velocities of one or two atoms are one line, like a box
-        return None
-    return VELOCITY_UNIT * _fixed_numbers(lines[needed : 2 * needed], path)
+    # velocities of one or two atoms are one line, like a box
+    return positions.reshape(-1, 3), cell, body[needed : 2 * needed] if count > 2 and rest >= needed else []
 
 
 def _fixed_numbers(lines: list[str], path: Path) -> Floats:
@@ -294,18 +254,12 @@ def _fixed_numbers(lines: list[str], path: Path) -> Floats:
     try:
         numbers = parse_reals(words)
     except ValueError:
-        for i, word in enumerate(words):
-            if "*" in word:
-                raise InputError(
-                    f"{path}: number {i + 1} (atom {i // 3 + 1}) is written as asterisks: it was too large for its "
-                    "columns",
-                    "wrap the system into its box and write the file again, or use NetCDF"
-                ) from None
-            try:
-                parse_reals([word])
-            except ValueError:
-                raise InputError(f"{path}: number {i + 1} (atom {i // 3 + 1}): '{word}' is not a number") from None
-        raise
+        i = first_wrong(words)
+        where = f"{path}: number {i + 1} (atom {i // 3 + 1})"
+        if "*" not in words[i]:
+            raise InputError(f"{where}: '{words[i]}' is not a number") from None
+        raise InputError(f"{where} is written as asterisks: it was too large for its columns",
+                         "wrap the system into its box and write the file again, or use NetCDF") from None
     _check_finite(numbers[: len(numbers) // 3 * 3].reshape(-1, 3), path)
     return numbers
 

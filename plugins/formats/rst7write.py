@@ -10,7 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
-from vmdpotential.io.structures import StructureWriter
+from vmdpotential.io.structures import StructureWriter, check_positions
 from vmdpotential.io.structures.pdbwrite import warn_rotated
 from vmdpotential.molecule.structure import Floats, Structure
 
@@ -19,11 +19,8 @@ from .amber_coordinates import VELOCITY_UNIT
 
 def check(structure: Structure, path: Path) -> None:
     """Raise UsageError when a structure does not fit the columns of an rst7 or inpcrd."""
-    wide = ~((structure.positions > -999) & (structure.positions < 9999)).all(1)
-    if wide.any():
-        atom = int(np.argmax(wide))
-        raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for the columns of "
-                         "Amber's coordinates", "wrap the system into its box, or write .pdb instead")
+    check_positions(structure, path, -999, 9999, "Amber's coordinates",
+                    "wrap the system into its box, or write .pdb instead")
     if structure.velocities is not None and not (np.abs(structure.velocities) < 999 * VELOCITY_UNIT).all():
         raise UsageError("", f"{path}: velocities of {999 * VELOCITY_UNIT:g} A/ps and more do not fit the columns of "
                          "Amber's coordinates", "write .pdb instead")

@@ -34,7 +34,7 @@ from vmdpotential.plugins.batch import inputs as batch
 from vmdpotential.plugins.forcefields import charmm, ion_parameters
 from vmdpotential.plugins.forcefields.forcefield import nonbonded
 from vmdpotential.plugins.forcefields.residue_charges import read_residue_charges
-from vmdpotential.plugins.formats.amber_coordinates import read_velocities
+from vmdpotential.plugins.formats.amber_coordinates import read_restart
 from vmdpotential.plugins.orbitals.evaluate import density_map
 from vmdpotential.plugins.orbitals.read import read_wavefunction
 from vmdpotential.plugins.preparation.components import find_component
@@ -209,7 +209,7 @@ def _copies(path: Path) -> None:
 
 
 def _velocities(path: Path) -> None:
-    velocities = read_velocities(path, len(NAMES))
+    velocities = read_restart(path)[2]
     assert velocities is None or np.isfinite(velocities).all()
 
 

@@ -22,7 +22,7 @@ from vmdpotential.io import read_topology
 from vmdpotential.io.files.numbers import parse_real, parse_reals, parse_whole, residue_number
 from vmdpotential.io.maps.mapformat import MapFormat
 from vmdpotential.io.trajectories.frames import Trajectory
-from vmdpotential.plugins.formats.amber_coordinates import read_velocities
+from vmdpotential.plugins.formats.amber_coordinates import read_restart
 
 # ---- text that is unusual ------------------------------------------------------------------------------
 
@@ -429,5 +429,5 @@ def test_velocities_beyond_the_range_of_numbers_are_ignored_with_one_warning(tmp
     text, *_ = seeds.rst7().partition("  20.0000000  21")
     body = text.splitlines(keepends=True)[2:]
     (tmp_path / "a.rst7").write_text(text + "".join(body).replace(body[0][:12], "      1.e308", 1))
-    assert read_velocities(tmp_path / "a.rst7", 11) is None
+    assert read_restart(tmp_path / "a.rst7")[2] is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]

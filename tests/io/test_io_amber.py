@@ -71,7 +71,7 @@ COORDINATES = [
 
 @pytest.mark.parametrize("path", COORDINATES, ids=lambda path: path.name)
 def test_coordinates_agree_with_parmed(path: Path) -> None:
-    positions, cell = amber_coordinates.read_coordinates(path)
+    positions, cell, _ = amber_coordinates.read_restart(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = parmed.load_file(str(path))
@@ -111,7 +111,7 @@ def test_coordinates_of_few_atoms(tmp_path: Path, count: int, velocities: bool, 
     if count == 1 and not velocities and len(box) == 37:
         box = ""  # three numbers after the position of one atom are its velocity
     path.write_text(text)
-    positions, cell = amber_coordinates.read_coordinates(path)
+    positions, cell, _ = amber_coordinates.read_restart(path)
     assert_array_equal(positions, expected)
     assert (None if cell is None else tuple(np.round(cell.parameters, 9))) == (
         None if not box else (40, 50, 60, 90, 80, 70) if box == BOX else (40, 50, 60, 90, 90, 90)

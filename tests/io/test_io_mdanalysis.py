@@ -153,7 +153,7 @@ def test_the_first_of_several_frames_is_told(name: str, caplog: pytest.LogCaptur
     read_frame(MDA / name, atoms, count - 1)
     assert not caplog.text
     for read in [lambda: read_frame(MDA / name, atoms),
-                 *[lambda: amber_coordinates.read_coordinates(MDA / name)] * name.endswith(".ncdf")]:
+                 *[lambda: amber_coordinates.read_restart(MDA / name)] * name.endswith(".ncdf")]:
         caplog.clear()
         read()
         assert caplog.text.count("frames; the first one is used") == (count > 1)

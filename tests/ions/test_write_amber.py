@@ -23,7 +23,7 @@ from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_water
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.plugins.formats.amber_coordinates import VELOCITY_UNIT, read_coordinates
+from vmdpotential.plugins.formats.amber_coordinates import VELOCITY_UNIT, read_restart
 from vmdpotential.plugins.ions.command import command, with_ion_parameters
 from vmdpotential.plugins.ions.place import place_ions
 
@@ -246,7 +246,7 @@ def restart(path: Path, positions: np.ndarray, velocities: np.ndarray, scale: fl
 
 @pytest.mark.parametrize("scale", [VELOCITY_UNIT, None])
 def test_a_netcdf_restart_goes_on_as_text(scale: float | None, tmp_path: Path) -> None:
-    positions, _ = read_coordinates(COORDINATES)
+    positions, *_ = read_restart(COORDINATES)
     velocities = np.random.default_rng(1).normal(0, 5, positions.shape)
     restart(tmp_path / "a.ncrst", positions, velocities, scale)
     structure = io.read_structure(tmp_path / "a.ncrst", TOP)
@@ -257,7 +257,7 @@ def test_a_netcdf_restart_goes_on_as_text(scale: float | None, tmp_path: Path) -
 
 
 def test_velocities_that_are_none_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    positions, _ = read_coordinates(COORDINATES)
+    positions, *_ = read_restart(COORDINATES)
     velocities = np.zeros_like(positions)
     velocities[3] = np.nan
     restart(tmp_path / "a.ncrst", positions, velocities, VELOCITY_UNIT)

@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential import registry
 from vmdpotential.commands.options import Force
 from vmdpotential.commands.pictures import FrameRate, PictureOptions
 from vmdpotential.errors import UsageError
@@ -54,12 +55,13 @@ class SurfaceOutput:
 
     def checked_files(self, picture: PictureOptions) -> list[Path]:
         """Return the files to write, after a check of their formats and of what exists."""
-        from vmdpotential.io.files.meshes import MESH_SUFFIXES
-
+        known = [".csv", *registry.known("mesh_writer")]
         for path in self.output:
-            if path.suffix.lower() not in (".csv", *MESH_SUFFIXES):
+            if path.suffix.lower() not in known:
                 raise UsageError("output", f"{path}: the suffix is not that of a table or mesh",
-                                 f"choose one of .csv, {', '.join(MESH_SUFFIXES)}")
+                                 f"choose one of {', '.join(known)}")
+            if path.suffix.lower() != ".csv":
+                registry.get("mesh_writer", path.suffix.lower())
         if self.figure is not None:
             self.check_figure(self.figure)
         paths = [*self.output, *(path for path in (self.figure, picture.caption) if path is not None)]
@@ -70,7 +72,6 @@ class SurfaceOutput:
                     coloured: Callable[[], tuple[Surface, NDArray[np.float64]]]) -> None:
         """Write the table and figure of a result, its caption, and a mesh coloured by values (V,) at its vertices."""
         from vmdpotential.figures.surfaces import vertex_colours
-        from vmdpotential.io.files.meshes import is_mesh, put_mesh
 
         with files.writing_files(result.files, self.force) as places:
             for path, place in zip(result.files, places, strict=True):
@@ -78,10 +79,10 @@ class SurfaceOutput:
                     self.put_figure(result, path, place, picture, title)
                 elif path == picture.caption:
                     place.write_text(result.caption + "\n", encoding="utf-8")
-                elif is_mesh(path):
+                elif path.suffix.lower() in registry.available("mesh_writer"):
                     mesh, values = coloured()
-                    put_mesh(mesh.vertices, mesh.triangles, mesh.normals,
-                             np.round(255 * vertex_colours(values, result.span)).astype(np.uint8), values, place, path)
+                    colours = np.round(255 * vertex_colours(values, result.span)).astype(np.uint8)
+                    registry.get("mesh_writer", path.suffix.lower())(place, mesh, colours, values)
                 else:
                     put_table(result.table(), place)
 

@@ -24,6 +24,7 @@ from vmdpotential.io.files.text import (
     BufferedStream,
     error_with_name,
     first_bytes,
+    naming,
 )
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.molecule.cell import Cell
@@ -38,7 +39,7 @@ _NEEDS = {".gsd": "gsd", ".h5md": "h5py", ".tng": "pytng"}
 _one_thread = threading.RLock()
 
 
-def check_atoms(path: Path, count: int, n_atoms: int) -> None:
+def check_atoms(path: Path | str, count: int, n_atoms: int) -> None:
     """Check that a trajectory has as many atoms as the structure.
 
     Raises
@@ -106,22 +107,14 @@ def cell_of(dimensions: Any, path: Path, length: float = 1.0) -> Cell | None:
     """
     if dimensions is None or not np.any(dimensions[:3]) or all(x == 1 for x in dimensions[:3]):
         return None
-    with _with_path(path):
+    with naming(path):
         return Cell.from_parameters(*(length * float(x) for x in dimensions[:3]), *map(float, dimensions[3:]))
 
 
 def box_of(vectors: Floats, path: Path) -> Cell | None:
     """Return the cell of three vectors (3, 3), A; None if they are zero."""
-    with _with_path(path):
+    with naming(path):
         return Cell(vectors) if vectors.any() else None
-
-
-@contextlib.contextmanager
-def _with_path(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 @contextlib.contextmanager

@@ -66,10 +66,8 @@ def _read_cell(path: Path) -> Cell:
     if len(words) != 9 or not all(map(_is_number, words)):
         raise InputError(f"{path}: contains no periodic cell: it is neither an XSC file nor a NAMD configuration",
                          "give three lengths instead, such as {cell 60,60,80}")
-    try:
+    with files.naming(path):
         return Cell([[float(word) for word in words[k : k + 3]] for k in (0, 3, 6)])  # type: ignore[arg-type]
-    except InputError as error:
-        raise InputError(f"{path}: {error.text}", error.hint) from None
 
 
 def with_cell(structure: Structure, cell: Cell | None) -> Structure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from vmdpotential.molecule.structure import Floats, Integers, Names
 Bytes = NDArray[np.uint8]
 
 factor = unique_names
+
+#: Lines formatted at once, so that little memory is needed.
+_BLOCK = 100_000
 
 
 class Lines:
@@ -176,6 +180,37 @@ def decimals_needed(values: Floats, low: int, high: int) -> int:
         if (np.abs(scaled - np.rint(scaled)) < 1e-9 * 10.0**decimals + 1e-15 * np.abs(scaled)).all():
             return decimals
     return high
+
+
+def table_lines(parts: Sequence[Names | Integers | str | tuple[Any, ...]], count: int) -> Iterator[bytes]:
+    """Yield the lines of a table in which every column is text of fixed width, followed by a blank.
+
+    Parameters
+    ----------
+    parts : sequence
+        Columns: names or whole numbers (N,); reals (N,), their decimals and perhaps the least width; or one text for
+        all lines.
+    count : int
+        Number of lines.
+    """
+    for start in range(0, count, _BLOCK):
+        cells = [_cells(part, slice(start, min(start + _BLOCK, count))) for part in parts]
+        cells[-1][:, -1] = 10
+        yield np.concatenate(cells, axis=1).tobytes()
+
+
+def _cells(part: Any, rows: slice) -> Bytes:
+    if isinstance(part, str):
+        body = np.tile(np.frombuffer(part.encode(), np.uint8), (rows.stop - rows.start, 1))
+    elif isinstance(part, tuple):
+        values, decimals, *least = part
+        widest = -float(np.abs(values).max(initial=1.0))
+        body = fixed(values[rows], max([len(f"{widest:.{decimals}f}"), *least]), decimals)
+    elif part.dtype.kind == "U":
+        body = text(part[rows], longest(part) or 1)
+    else:
+        body = integers(part[rows], len(f"{-int(np.abs(part).max(initial=1))}"))
+    return np.concatenate([body, np.full((len(body), 1), 32, np.uint8)], axis=1)
 
 
 def lines(letters: Bytes, per_line: int) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -35,6 +35,16 @@ def parse_real(text: str) -> float:
     if "_" in text or len(text) > LONGEST or not text.isascii():
         raise ValueError(f"'{text[:80]}' is not a number")
     return float(text)
+
+
+def first_wrong(texts: Iterable[str]) -> int:
+    """Return the index of the first text for which :func:`parse_real` raises ValueError."""
+    for index, text in enumerate(texts):
+        try:
+            parse_real(text)
+        except ValueError:
+            return index
+    raise AssertionError("each text alone is a number")
 
 
 def parse_reals(texts: Sequence[str]) -> Floats:

@@ -318,6 +318,15 @@ def reading_file(path: Path) -> Iterator[None]:
         raise error_with_name(path, InputError(f"cannot be read ({type(error).__name__}: {error})")) from error
 
 
+@contextlib.contextmanager
+def naming(where: str | Path) -> Iterator[None]:
+    """Add a file, or a line of it, to the text of an InputError."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error.text}", error.hint) from None
+
+
 def error_with_name(path: Path, error: Any) -> Any:
     """Return a reader's error with the file's name and a hint added, and with a long name and a long text shortened."""
     error.hint = error.hint or _HINT

@@ -13,7 +13,8 @@ import numpy as np
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns, several
 from vmdpotential.io.files import text as files
-from vmdpotential.io.files.numbers import parse_real, parse_whole
+from vmdpotential.io.files.numbers import first_wrong, parse_real, parse_whole
+from vmdpotential.io.mdanalysis import check_atoms
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import with_ion_names
@@ -98,9 +99,7 @@ def frames(path: Path, atoms: int) -> Iterator[int]:
             where = f"{path}: frame {number}"
             if not re.fullmatch(rb"[0-9]{1,12}", count):
                 raise InputError(f"{where} states no number of atoms in its second line", "write the file again")
-            if int(count) != atoms:
-                raise InputError(
-                    f"{where} has {int(count)} atoms and the structure {atoms}", "give files of one system")
+            check_atoms(where, int(count), atoms)
             if sum(1 for _ in itertools.islice(file, atoms + 1)) <= atoms:
                 raise InputError(f"{where} is cut short", "copy or write it again")
             yield start
@@ -164,14 +163,8 @@ def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: column
     except ValueError:
         pass
     fields = np.ascontiguousarray(table).view(f"S{width}")
-    for row, triple in zip(rows.tolist(), fields, strict=True):
-        try:
-            for field in triple:
-                parse_real(field.decode("latin-1"))
-        except ValueError:
-            line = lines.text(row)[:60]
-            raise InputError(f"{path}: line {row + 1} lacks three coordinates after column 20: '{line}'") from None
-    raise AssertionError("each line alone can be read")
+    row = int(rows[first_wrong(field.decode("latin-1") for field in fields.ravel()) // fields.shape[1]])
+    raise InputError(f"{path}: line {row + 1} lacks three coordinates after column 20: '{lines.text(row)[:60]}'")
 
 
 def _numbers(table: columns.Bytes, width: int) -> Floats:
@@ -211,7 +204,5 @@ def _cell(path: Path, lines: columns.Lines, row: int) -> Cell | None:
     vectors = np.diag(values[:3])
     if len(values) == 9:
         vectors[0, 1:], vectors[1, [0, 2]], vectors[2, :2] = values[3:5], values[5:7], values[7:9]
-    try:
+    with files.naming(f"{path}: line {row + 1}"):
         return Cell(vectors)
-    except InputError as error:
-        raise InputError(f"{path}: line {row + 1}: {error.text}", error.hint) from None

@@ -10,7 +10,7 @@ import numpy as np
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
-from vmdpotential.io.structures import StructureWriter
+from vmdpotential.io.structures import StructureWriter, check_names, check_positions
 from vmdpotential.io.structures.pdbwrite import written_numbers
 from vmdpotential.molecule.structure import Floats, Structure
 
@@ -22,15 +22,9 @@ _DECIMALS = (3, 6)
 def check(structure: Structure, path: Path) -> None:
     """Raise UsageError when a structure does not fit the columns of a GRO file, or its cell is rotated."""
     hint = "write .pdb or .cif instead"
-    for what, names in (("atom", structure.atom_names), ("residue", structure.residue_names)):
-        if columns.longest(names) > 5:
-            name = names[int(np.argmax(np.char.str_len(names) > 5))]
-            raise UsageError("", f"{path}: the {what} name '{name}' is too long for a GRO file", hint)
-    wide = ~((structure.positions > -9999) & (structure.positions < 99999)).all(1)
-    if wide.any():
-        atom = int(np.argmax(wide))
-        raise UsageError("", f"{path}: atom {atom + 1} ({structure.label(atom)}) is too far away for a GRO file's "
-                         "columns", hint)
+    check_names(path, "atom name", structure.atom_names, 5, "a GRO file", hint)
+    check_names(path, "residue name", structure.residue_names, 5, "a GRO file", hint)
+    check_positions(structure, path, -9999, 99999, "a GRO file", hint)
     velocities = structure.velocities
     if velocities is not None and not ((velocities > -999) & (velocities < 9999)).all():
         raise UsageError("", f"{path}: velocities of 999 A/ps and more do not fit a GRO file's columns", hint)

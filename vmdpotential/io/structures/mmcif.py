@@ -324,7 +324,7 @@ def _rows(s: Structure, with_segments: bool) -> Iterator[bytes]:
     linked = np.repeat(in_table(s.residue_names[first], elements.POLYMER_RESIDUES), np.diff(s.residue_starts))
     atom, residue, chain = _quoted(s.atom_names), _quoted(s.residue_names), _quoted(s.chain_ids)
     label_chain = np.where(chain == ".", _quoted(s.segment_ids), chain)
-    parts: list[Names | str | Floats | Integers | tuple[Floats, int]] = [
+    parts: list[Names | Integers | str | tuple[Any, ...]] = [
         np.where(s.hetero, "HETATM", "ATOM"), np.arange(1, count + 1), _quoted(s.elements, "?"), atom, ".", residue,
         label_chain, ".", np.where(linked, numbers.astype("<U11"), "."), _quoted(s.insertion_codes, "?"),
         *[(s.positions[:, k], columns.decimals_needed(s.positions[:, k], 3, 6)) for k in range(3)],
@@ -333,27 +333,7 @@ def _rows(s: Structure, with_segments: bool) -> Iterator[bytes]:
     ]  # fmt: skip
     if with_segments:
         parts.append(_quoted(s.segment_ids))
-    step = 100_000
-    for start in range(0, count, step):
-        stop = min(start + step, count)
-        cells = [_column(part, start, stop) for part in parts]
-        cells[-1][:, -1] = 10
-        yield np.concatenate(cells, axis=1).tobytes()
-
-
-def _column(part: Any, start: int, stop: int) -> columns.Bytes:
-    if isinstance(part, str):
-        body = np.tile(np.frombuffer(part.encode(), np.uint8), (stop - start, 1))
-    elif isinstance(part, tuple):
-        values, decimals = part
-        largest = float(np.abs(values).max(initial=1.0))
-        body = columns.fixed(values[start:stop], len(f"{-largest:.{decimals}f}"), decimals)
-    elif part.dtype.kind == "U":
-        body = columns.text(part[start:stop], columns.longest(part))
-    else:
-        largest = int(np.abs(part).max(initial=1))
-        body = columns.integers(part[start:stop], len(f"{-largest}"))
-    return np.concatenate([body, np.full((stop - start, 1), 32, np.uint8)], axis=1)
+    yield from columns.table_lines(parts, count)
 
 
 def _quoted(names: Names, blank: str = ".") -> Names:

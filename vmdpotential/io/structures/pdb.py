@@ -16,6 +16,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,8 +74,8 @@ def read_pdb(path: Path) -> Structure:
     return _structure(path, lines, atoms, hetero, separated, heads)
 
 
-def read_models(path: Path) -> Iterator[tuple[Floats, Cell | None]]:
-    """Yield positions (N, 3), A, and cell of each model, which ends with ENDMDL, or END.
+def read_models(path: Path) -> Iterator[Structure]:
+    """Yield each model, which ends with ENDMDL, or END, with the cell that is stated last before it.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def read_models(path: Path) -> Iterator[tuple[Floats, Cell | None]]:
             cell, stated = _cell(path, lines, cells[latest : latest + 1]), latest
         structure = _structure(path, lines, model, words[model, 0] == 72, _separated(model, ters), {
             b"CRYST1": cells[:0], b"TITLE ": cells[:0], b"CONECT": cells[:0]})
-        yield structure.positions, cell
+        yield replace(structure, cell=cell)
 
 
 def _lines(path: Path) -> tuple[columns.Lines, columns.Bytes, Integers]:
@@ -287,10 +288,8 @@ def cell_of(values: list[float], where: str, space_group: str = "P 1") -> Cell |
     if values[:3] == [1, 1, 1]:  # in files from NMR and electron microscopy
         log.warning("%s: the cell of 1 x 1 x 1 A is a placeholder and is ignored", where)
         return None
-    try:
+    with files.naming(where):
         return Cell.from_parameters(*values, space_group=space_group)
-    except InputError as error:
-        raise InputError(f"{where}: {error.text}", error.hint) from None
 
 
 def _bonds(path: Path, lines: columns.Lines, atoms: Integers, rows: Integers) -> ListedBonds | None:

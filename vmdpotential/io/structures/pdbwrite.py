@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files import text as files
-from vmdpotential.io.structures import StructureWriter
+from vmdpotential.io.structures import StructureWriter, check_names, check_positions
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.names import in_table, unique_names
@@ -36,21 +36,10 @@ def check(structure: Structure, path: Path) -> None:
     """Raise UsageError when a structure does not fit the columns of a PDB file."""
     hint = "write mmCIF (.cif) instead"
     for what, width in (("atom_names", 4), ("residue_names", 4), ("chain_ids", 1), ("insertion_codes", 1)):
-        values = getattr(structure, what)
-        if columns.longest(values) > width:
-            lengths = np.char.str_len(values)
-            name = values[int(np.flatnonzero(lengths > width)[0])]
-            label = what[:-1].replace("_", " ")
-            raise UsageError("", f"{path}: the {label} '{name}' is too long for a PDB file", hint)
+        check_names(path, what[:-1].replace("_", " "), getattr(structure, what), width, "a PDB file", hint)
     if structure.cell is not None and not fits(structure.cell):
         raise UsageError("", f"{path}: the cell is too large for a PDB file", hint)
-    wide = ~((structure.positions > -999.9995) & (structure.positions < 9999.9995)).all(1)
-    if wide.any():
-        atom = int(np.flatnonzero(wide)[0])
-        position = " ".join(f"{x:.3f}" for x in structure.positions[atom])
-        raise UsageError(
-            "", f"{path}: atom {atom + 1} ({structure.label(atom)}) at {position} does not fit a PDB file's columns",
-            hint)
+    check_positions(structure, path, -999.9995, 9999.9995, "a PDB file", hint)
 
 
 def write_pdb(structure: Structure, path: Path) -> None:

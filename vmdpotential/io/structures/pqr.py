@@ -134,25 +134,13 @@ def _records(s: Structure) -> Iterator[bytes]:
     if s.radii is not None:
         radii = np.where(np.isnan(s.radii), radii, s.radii)
     numbers = np.char.add(pdbwrite.written_numbers(s).astype(np.str_), s.insertion_codes)
+    places = max(columns.decimals_needed(s.positions[:, k], 3, 6) for k in range(3))
     # PyMOL misreads lines whose serial ends before column 7, hence the blanks after ATOM
-    words: list[Names] = [
+    yield from columns.table_lines([
         np.where(s.hetero, "HETATM", "ATOM  "), np.arange(1, len(s) + 1).astype(np.str_), _word(s.atom_names),
-        _word(s.residue_names), _chains(s), numbers,
-    ]  # fmt: skip
-    decimals = max(columns.decimals_needed(s.positions[:, k], 3, 6) for k in range(3))
-    reals = [(s.positions[:, k], decimals) for k in range(3)]
-    reals += [(charges, columns.decimals_needed(charges, 4, 8)), (radii, 4)]
-    step = 100_000
-    for start in range(0, len(s), step):
-        part = slice(start, min(start + step, len(s)))
-        cells = [columns.text(word[part], columns.longest(word) or 1) for word in words]
-        for values, places in reals:
-            widest = float(np.abs(values).max(initial=1.0))
-            cells.append(columns.fixed(values[part], max(8, len(f"{-widest:.{places}f}")), places))
-        gap = np.full((part.stop - start, 1), 32, np.uint8)
-        rows = np.concatenate([piece for cell in cells for piece in (cell, gap)], axis=1)
-        rows[:, -1] = 10
-        yield rows.tobytes()
+        _word(s.residue_names), _chains(s), numbers, *[(s.positions[:, k], places, 8) for k in range(3)],
+        (charges, columns.decimals_needed(charges, 4, 8), 8), (radii, 4, 8),
+    ], len(s))
     yield b"END\n"
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.errors import InputError
 from vmdpotential.io.files import columns
-from vmdpotential.io.files.numbers import parse_reals, parse_whole
+from vmdpotential.io.files.numbers import first_wrong, parse_reals, parse_whole
 from vmdpotential.io.files.text import buffered_stream, read_text
 from vmdpotential.molecule import residues
 from vmdpotential.molecule.names import unique_names
@@ -255,12 +255,8 @@ def _numbers(words: list[str], what: str, line: int, path: Path) -> NDArray[np.f
     try:
         return parse_reals(words)
     except ValueError:
-        for i, word in enumerate(words):
-            try:
-                parse_reals([word])
-            except ValueError:
-                raise InputError(f"{path}: line {line + 1 + i}: {what} '{word[:40]}' is not a number") from None
-        raise
+        i = first_wrong(words)
+        raise InputError(f"{path}: line {line + 1 + i}: {what} '{words[i][:40]}' is not a number") from None
 
 
 def _residue_numbers(texts: NDArray[np.str_], extra: dict[str, Any]) -> tuple[Integers, NDArray[np.str_]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 from vmdpotential.errors import InputError
-from vmdpotential.io.files.text import buffered_stream, format_suffix, reading_file
+from vmdpotential.io.files.text import buffered_stream, format_suffix, opened, reading_file
+from vmdpotential.io.structures.mmcif import read_models
 from vmdpotential.molecule.structure import Structure
 
 #: An atom's name, residue name, chain and residue number, as in the file.
@@ -56,15 +54,9 @@ def _text(label: _Label) -> str:
     return f"{label[1]}{label[3]}:{label[0]}"
 
 
-def _opened(path: Path) -> IO[bytes]:
-    if path.suffix.lower() == ".bz2":
-        return bz2.open(path)
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
 def _pdb(path: Path) -> Iterator[list[_Label]]:
     labels: list[_Label] = []
-    with _opened(path) as file:
+    with opened(path) as file:
         for line in file:
             if line.startswith((b"ATOM", b"HETATM")):
                 text = line[:27].decode("latin-1")
@@ -77,7 +69,7 @@ def _pdb(path: Path) -> Iterator[list[_Label]]:
 
 
 def _gro(path: Path) -> Iterator[list[_Label]]:
-    with _opened(path) as file:
+    with opened(path) as file:
         while file.readline() and (count := file.readline().strip()).isdigit():
             lines = [line.decode("latin-1") for line in itertools.islice(file, int(count))]
             yield [(line[10:15].strip(), line[5:10].strip(), "", line[:5].strip()) for line in lines]
@@ -85,8 +77,6 @@ def _gro(path: Path) -> Iterator[list[_Label]]:
 
 
 def _mmcif(path: Path) -> Iterator[list[_Label]]:
-    from vmdpotential.io.structures.mmcif import read_models
-
     for model in read_models(path):
         yield list(zip(model.atom_names.tolist(), model.residue_names.tolist(), model.chain_ids.tolist(),
                        map(str, model.residue_ids.tolist()), strict=True))

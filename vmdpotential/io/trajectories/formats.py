@@ -21,10 +21,13 @@ from vmdpotential.io.structures import gro, mmcif, pdb
 from vmdpotential.io.trajectories import dcd, xdr
 from vmdpotential.io.trajectories.source import FrameSource, RawFrame, TrajectoryFormat
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.structure import Structure
 
 if TYPE_CHECKING:
     from vmdpotential.io.trajectories.frames import Trajectory
 
+#: Positions (N, 3), A, and cell.
+_Model = tuple[NDArray[np.float64], Cell | None]
 #: Unit of time of a DCD in ps.
 AKMA = 4.888821e-2
 
@@ -148,18 +151,15 @@ def _offsets(starts: Callable[[Path, int], Iterator[int]]) -> Callable[[Path, in
     return lambda path, atoms: np.array(list(starts(path, atoms)), np.int64)
 
 
-def _of_pdb(path: Path, atoms: int) -> list[tuple[NDArray[np.float64], Cell | None]]:
-    return list(pdb.read_models(path))
-
-
-def _of_mmcif(path: Path, atoms: int) -> list[tuple[NDArray[np.float64], Cell | None]]:
-    return [(model.positions, model.cell) for model in mmcif.read_models(path)]
+def _models(read: Callable[[Path], Iterator[Structure]]) -> Callable[[Path, int], list[_Model]]:
+    return lambda path, atoms: [(model.positions, model.cell) for model in read(path)]
 
 
 XTC = TrajectoryFormat(_open_xtc, _offsets(lambda path, atoms: xdr.frames(path, atoms, True)), "nm")
 TRR = TrajectoryFormat(_open_trr, _offsets(lambda path, atoms: xdr.frames(path, atoms, False)), "nm")
 GRO = TrajectoryFormat(_open_gro, _offsets(gro.frames), "nm")
-PDB = TrajectoryFormat(_open_models, _of_pdb, "angstrom", mdanalysis.converted_errors)
-MMCIF = TrajectoryFormat(_open_models, _of_mmcif, "angstrom", mdanalysis.converted_errors)
+PDB = TrajectoryFormat(_open_models, _models(lambda path: pdb.read_models(path)), "angstrom",
+                       mdanalysis.converted_errors)
+MMCIF = TrajectoryFormat(_open_models, _models(mmcif.read_models), "angstrom", mdanalysis.converted_errors)
 DCD = TrajectoryFormat(_open_dcd, unit="angstrom")
 OTHER = TrajectoryFormat(_open_other)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
+from vmdpotential.io.mdanalysis import check_atoms
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 KERNELS = KernelFile(Path(__file__).with_name("xtc.cu"))
@@ -69,11 +70,6 @@ def _words(file: IO[bytes], start: int, count: int) -> NDArray[np.int32]:
     return np.frombuffer(file.read(4 * count).ljust(4 * count, b"\0"), ">i4")
 
 
-def _check_atoms(path: Path, count: int, n_atoms: int) -> None:
-    if count != n_atoms:
-        raise InputError(f"{path}: has {count} atoms and the structure {n_atoms}", "give files of one system")
-
-
 def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
     """Return the offset of the end of an XTC frame, 0 for a damaged one.
 
@@ -86,7 +82,7 @@ def _end_of_xtc(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
                          "write fewer atoms to it, or TRR")
     if words[0] != 1995:
         return 0
-    _check_atoms(path, int(words[1]), n_atoms)
+    check_atoms(path, int(words[1]), n_atoms)
     if words[13] != n_atoms:
         return 0
     if n_atoms <= 9:
@@ -105,7 +101,7 @@ def _end_of_trr(path: Path, file: IO[bytes], start: int, n_atoms: int) -> int:
     words = _words(file, start, 19)
     if words[0] != 1993 or words[2] != 12:
         return 0
-    _check_atoms(path, int(words[16]), n_atoms)
+    check_atoms(path, int(words[16]), n_atoms)
     sizes = [int(words[n]) for n in (8, 9, 10, 13, 14, 15)]
     width = max(sizes[3:]) // (3 * n_atoms) or max(sizes[:3]) // 9
     good = width in (4, 8) and all(size in (0, 9 * width) for size in sizes[:3])

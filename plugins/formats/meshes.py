@@ -9,65 +9,49 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-#: Suffixes of mesh files.
-MESH_SUFFIXES = (".glb", ".ply")
+from vmdpotential.surfaces import Surface
 
 #: Codes of glTF for number types (float32, uint16, uint32) and for buffers (vertex attributes, vertex indices).
 FLOAT, SHORT, UINT = 5126, 5123, 5125
 VERTICES, TRIANGLES = 34962, 34963
 
 
-def is_mesh(path: Path) -> bool:
-    """Return whether a file's suffix is of a mesh format."""
-    return path.suffix.lower() in MESH_SUFFIXES
 
-
-def put_mesh(vertices: NDArray[np.float64], triangles: NDArray[np.int64], normals: NDArray[np.float64],
-             colours: NDArray[np.uint8], values: NDArray[np.float64], path: Path, name: Path) -> None:
-    """Write a mesh to a temporary path of :func:`vmdpotential.io.files.output.writing_files`.
+def write_ply(path: Path, surface: Surface, colours: NDArray[np.uint8], values: NDArray[np.float64]) -> None:
+    """Write a surface, in A as other molecular programs do, with its values as the property ``value``.
 
     Parameters
     ----------
-    vertices, normals : (V, 3) float64
-        Positions in A (written in A, as other molecular programs do), and unit vectors.
-    triangles : (T, 3) int64
-        Indices of vertices.
+    path : Path
+        The file.
+    surface : Surface
+        With V vertices.
     colours : (V, 4) uint8
         Red, green, blue (sRGB), opacity.
     values : (V,) float64
-        Values at the vertices, which a PLY holds as the property ``value`` in addition to the colours.
-    path : Path
-        The file to write.
-    name : Path
-        The final path, whose suffix chooses the format.
+        Values at the vertices.
     """
-    positions, directions = vertices.astype("<f4"), normals.astype("<f4")
-    path.write_bytes(_ply(positions, triangles, directions, colours, values) if name.suffix.lower() == ".ply" else
-                     _glb(positions, triangles, directions, colours))
-
-
-def _ply(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: NDArray[np.float32],
-         colours: NDArray[np.uint8], values: NDArray[np.float64]) -> bytes:
     names = [*((axis, "float", "<f4") for axis in ("x", "y", "z", "nx", "ny", "nz")),
              *((colour, "uchar", "u1") for colour in ("red", "green", "blue", "alpha")), ("value", "float", "<f4")]
-    rows = np.empty(len(vertices), [(name, kind) for name, _, kind in names])
-    for (name, *_), column in zip(names, (*vertices.T, *normals.T, *colours.T, values), strict=True):
+    rows = np.empty(len(surface.vertices), [(name, kind) for name, _, kind in names])
+    for (name, *_), column in zip(names, (*surface.vertices.T, *surface.normals.T, *colours.T, values), strict=True):
         rows[name] = column
-    faces = np.empty(len(triangles), [("count", "u1"), ("vertices", "<i4", 3)])
-    faces["count"], faces["vertices"] = 3, triangles
+    faces = np.empty(len(surface.triangles), [("count", "u1"), ("vertices", "<i4", 3)])
+    faces["count"], faces["vertices"] = 3, surface.triangles
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}",
               *(f"property {kind} {name}" for name, kind, _ in names), f"element face {len(faces)}",
               "property list uchar int vertex_indices", "end_header", ""]
-    return "\n".join(header).encode() + rows.tobytes() + faces.tobytes()
+    path.write_bytes("\n".join(header).encode() + rows.tobytes() + faces.tobytes())
 
 
-def _glb(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: NDArray[np.float32],
-         colours: NDArray[np.uint8]) -> bytes:
-    arrays = [triangles.astype("<u4").reshape(-1, 1), vertices, normals, _linear(colours)]
+def write_glb(path: Path, surface: Surface, colours: NDArray[np.uint8], values: NDArray[np.float64]) -> None:
+    """Write a surface with its colours as :func:`write_ply`, without its values."""
+    arrays = [surface.triangles.astype("<u4").reshape(-1, 1), surface.vertices.astype("<f4"),
+              surface.normals.astype("<f4"), _linear(colours)]
     accessors = [{"bufferView": n, "componentType": kind, "count": len(array), "type": shape}
                  for n, (array, kind, shape) in enumerate(zip(arrays, (UINT, FLOAT, FLOAT, SHORT), (
                      "SCALAR", "VEC3", "VEC3", "VEC4"), strict=True))]
-    accessors[1] |= {"min": vertices.min(0).tolist(), "max": vertices.max(0).tolist()}
+    accessors[1] |= {"min": arrays[1].min(0).tolist(), "max": arrays[1].max(0).tolist()}
     accessors[3]["normalized"] = True
     views, start = [], 0
     for n, array in enumerate(arrays):  # the size of each is a multiple of four bytes, as glTF requires
@@ -85,7 +69,7 @@ def _glb(vertices: NDArray[np.float32], triangles: NDArray[np.int64], normals: N
     text += b" " * (-len(text) % 4)
     parts = [struct.pack("<4sII", b"glTF", 2, 28 + len(text) + start), struct.pack("<I4s", len(text), b"JSON"), text,
              struct.pack("<I4s", start, b"BIN\0"), *(array.tobytes() for array in arrays)]
-    return b"".join(parts)
+    path.write_bytes(b"".join(parts))
 
 
 def _linear(colours: NDArray[np.uint8]) -> NDArray[np.uint16]:
