@@ -65,7 +65,7 @@ class Costs(NamedTuple):
     stencil: float = 0.1
     continuum_node: float = 1.8e-7
     continuum_atom: float = 4e-5
-    at_point: float = 2e-7
+    at_point: float = 5e-7
     gather: float = 5e-10
     near: float = 6e-9
     sort: float = 2e-7
