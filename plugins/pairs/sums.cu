@@ -15,6 +15,11 @@
 //   CORRECTS       1 if excluded pairs contribute
 //   TABLES         1 if there are parameters of two types
 //   WARPS, LEAN    number of warps of a block; 1 if only forces are summed, in single precision
+#ifndef __CUDACC__
+// The loops are long and registers few: scheduled before registers are given to variables, and without sharing of parts
+// of addresses and values between blocks, which takes registers, they take 3 to 7 % less time with AVX2.
+#pragma GCC optimize("schedule-insns", "sched-pressure", "no-ivopts", "no-tree-pre", "no-gcse")
+#endif
 #include "kernel.h"
 #include "clusters.h"
 #ifndef __CUDACC__
