@@ -36,7 +36,7 @@ KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "e
          "function", "answer")
 
 #: Commands that are also functions of Python, which have the same name.
-_TASKS = ("surface", "compare", "average")
+_TASKS = ("surface", "average")
 
 _OF_FRONTEND = ("plugins", "completion")
 _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {

@@ -7,13 +7,13 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from vmdpotential.commands.average import Mean
-from vmdpotential.commands.compare import Comparison
 from vmdpotential.commands.on_surface import OnSurface
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.maps.medium import Medium
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import Selection
+from vmdpotential.plugins.compare.command import Comparison
 from vmdpotential.plugins.complementarity.command import Complementarity
 from vmdpotential.plugins.densities.command import DensityMap
 from vmdpotential.plugins.fields.field_command import Field

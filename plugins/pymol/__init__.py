@@ -23,7 +23,7 @@ _REQUIREMENT = "vmdpotential[all]"
 _MENU = "Electrostatic potential"
 
 #: Commands that explain what is missing if the package cannot be imported, which has the list of those that there are.
-_COMMANDS = ("map", "slice", "surface", "compare", "average", "complementarity", "density", "profile", "field",
+_COMMANDS = ("map", "slice", "surface", "average", "compare", "complementarity", "density", "profile", "field",
              "ionize", "live", "orbital", "energy", "forces", "rdf", "patches", "born", "probe", "titrate", "view",
              "undo", "dialog")
 

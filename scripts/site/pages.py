@@ -36,13 +36,12 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
 
 #: Packages and single modules in the reference, which are those that programs call.
 PACKAGES = ("figures", "frames", "grid", "molecule", *(f"plugins.{name}" for name in (
-    "batch", "complementarity", "densities", "fields", "forcefields", "ions", "live", "orbitals", "pairs", "patches",
-    "pores", "preparation", "probes", "titration")))
-MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io",
-           "io.maps",
-           "io.trajectories.frames", "kernels.build", "kernels.launch", "maps",
-           "maps.solvation", "parameters", "points", "progress",
-           "registry", "results", "sums", "sums.potential_sum", "sums.result", "surfaces", "tasks", "units")
+    "batch", "compare", "complementarity", "densities", "fields", "forcefields", "ions", "live", "orbitals", "pairs",
+    "patches", "pores", "preparation", "probes", "titration")))
+MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io", "io.maps",
+           "io.trajectories.frames", "kernels.build", "kernels.launch", "maps", "maps.solvation", "parameters",
+           "points", "progress", "registry", "results", "sums", "sums.potential_sum", "sums.result", "surfaces",
+           "tasks", "units")
 
 
 @dataclass(frozen=True)

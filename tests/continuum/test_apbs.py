@@ -12,11 +12,10 @@ from messages import naming
 from structure_files import TOOLS
 
 from vmdpotential import progress, registry
-from vmdpotential.commands.compare import command as compare
 from vmdpotential.commands.map import command as map_
 from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, TaskError, UsageError
-from vmdpotential.grid.compare import same_lattice
+from vmdpotential.grid.combine import same_lattice
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
@@ -24,6 +23,7 @@ from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import SumOptions, potential_map
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
+from vmdpotential.plugins.compare.command import command as compare
 from vmdpotential.units import coulomb_constant, debye_length
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))

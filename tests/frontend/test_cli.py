@@ -60,7 +60,7 @@ def test_help_names_no_methods_of_2007_which_can_be_used_by_their_names(capsys):
 def test_commands_for_structures_and_maps_come_first(capsys):
     names = re.findall(r"^    (\w+)", helped(capsys), re.MULTILINE)
     assert names[: names.index("devices")] == [
-        "map", "slice", "surface", "compare", "average", "complementarity", "density", "profile",
+        "map", "slice", "surface", "average", "compare", "complementarity", "density", "profile",
         "field", "ionize", "live", "orbital", "energy", "forces", "rdf", "patches", "born", "prepare", "probe",
         "titrate", "view"]
 

@@ -41,7 +41,7 @@ WRONG = {
 def test_a_type_checker_knows_results_and_options(tmp_path):
     wrong = [f'vp.average("a.psf", "a.dcd", {words})' for words in WRONG]
     first = SCRIPT.count("\n") + 1
-    (tmp_path / "script.py").write_text("\n".join([SCRIPT[:-1], *wrong, 'vp.compare("a.dx", "b.dx").gird']))
+    (tmp_path / "script.py").write_text("\n".join([SCRIPT[:-1], *wrong, 'vp.average("a.psf", "a.dcd").gird']))
     (tmp_path / "mypy.ini").write_text(CONFIGURATION)
     done = subprocess.run([sys.executable, "-m", "mypy", "--no-error-summary", "script.py"], cwd=tmp_path,
                           capture_output=True, text=True, env={"PATH": "", "MYPYPATH": str(ROOT)})

@@ -13,7 +13,6 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures.page import Panel, compose_slices
 from vmdpotential.figures.slices import quantity_label
 from vmdpotential.grid import planes
-from vmdpotential.grid.compare import map_difference
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.maps import read_map, write_map
 from vmdpotential.io.trajectories.frames import LoadedFrames
@@ -54,8 +53,7 @@ def test_one_word_screens_a_map_and_files_and_labels_say_so(ions, tmp_path):
     assert quantity_label(grid) == ("Electrostatic potential, screened, 0.15 M, dielectric 78.5 (kT/e, T = 298.15 K)")
     plain = potential_map(ions, lattice=lattice, medium="explicit")
     assert "vacuum, no screening" in quantity_label(plain)
-    assert map_difference(grid,
-                          plain).provenance.medium == "screened, 0.15 M, dielectric 78.5 minus vacuum, no screening"
+    assert (grid - plain).provenance.medium == "screened, 0.15 M, dielectric 78.5 minus vacuum, no screening"
     # the old way, by name, and without salt
     other = potential_map(ions, interaction="screened_coulomb", parameters={"debye_length": length}, dielectric=78.5,
                           lattice=lattice)

@@ -10,8 +10,6 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Draw a picture of planes through maps, for a paper", True),
     "vmdpotential.commands.surface:command": (
         "Map a potential onto the surface of a molecule", True),
-    "vmdpotential.commands.compare:command": (
-        "Compare two maps: difference, correlation and Hodgkin index", True),
     "vmdpotential.commands.average:command": (
         "Average the potential over the frames of a trajectory", True),
     "vmdpotential.commands.devices:command": (
@@ -28,6 +26,8 @@ COMMAND_SUMMARIES: dict[str, tuple[str, bool]] = {
         "Run a command for each file of a folder or a list, or for each row of a table", False),
     "vmdpotential.plugins.benchmark.command:command": (
         "Time a map of a box of random water molecules on this machine", False),
+    "vmdpotential.plugins.compare.command:command": (
+        "Compare two maps: difference, correlation and Hodgkin index", True),
     "vmdpotential.plugins.complementarity.command:command": (
         "Compute the electrostatic complementarity of two molecules that touch", True),
     "vmdpotential.plugins.densities.command:command": (

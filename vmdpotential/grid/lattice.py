@@ -519,7 +519,7 @@ class Grid:
 
     def _combined(self, other: Grid | float, sign: int) -> Grid:
         if isinstance(other, Grid):
-            from vmdpotential.grid.compare import combine_maps
+            from vmdpotential.grid.combine import combine_maps
 
             return combine_maps(self, other, sign)
         if not isinstance(other, Real):

@@ -1,11 +1,10 @@
-"""Difference and similarity of two maps at the same points."""
+"""Sum and difference of two maps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Grid, Provenance
@@ -13,37 +12,6 @@ from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
 
 #: Number of points processed at a time.
 BLOCK = 2**20
-
-
-@dataclass(frozen=True)
-class MapSimilarity:
-    """Similarity of two maps over the points at which both have values.
-
-    Parameters
-    ----------
-    points : int
-    correlation : float
-        Pearson's correlation coefficient, -1 to 1; NaN if a map is constant.
-    hodgkin : float
-        Hodgkin index 2 sum a b / (sum a^2 + sum b^2), -1 to 1, which depends on the magnitudes too (E. E. Hodgkin,
-        W. G. Richards, Int. J. Quantum Chem. 32 (1987) 105).
-    slope : float
-        Slope of the least-squares line through the origin, of the second map against the first.
-    rms, mean, largest : float
-        Root mean square, mean and largest magnitude of the differences, first map minus second.
-    rms_first, rms_second : float
-        Root mean square of each map.
-    """
-
-    points: int
-    correlation: float
-    hodgkin: float
-    slope: float
-    rms: float
-    mean: float
-    largest: float
-    rms_first: float
-    rms_second: float
 
 
 def factor(first: Grid, second: Grid) -> float:
@@ -71,16 +39,11 @@ def _temperature(grid: Grid) -> tuple[float, ...]:
     return (grid.temperature,)
 
 
-def map_difference(first: Grid, second: Grid) -> Grid:
-    """Return the first map minus the second, in the first's unit, on its lattice; NaN where the second has no values.
-
-    The second map is interpolated trilinearly unless it has the same lattice.
-    """
-    return combine_maps(first, second, -1)
-
-
 def combine_maps(first: Grid, second: Grid, sign: int) -> Grid:
-    """Return the sum (sign 1) or the difference (-1) of two maps; see :func:`map_difference`."""
+    """Return the sum (sign 1) or the difference (-1) of two maps, in the first's unit and on its lattice.
+
+    The second map is interpolated trilinearly unless it has the same lattice; NaN where it has no values.
+    """
     scale = -sign * factor(first, second)
     word, separator = ("sum", " plus ") if sign > 0 else ("difference", " minus ")
     quantity = f"{word} of {first.provenance.quantity or 'values'}"
@@ -111,31 +74,3 @@ def same_lattice(first: Grid, second: Grid) -> bool:
     return a.shape == b.shape and bool(
         np.allclose(a.origin, b.origin, atol=1e-3 * a.spacing.min()) and
         np.allclose(a.last, b.last, atol=1e-3 * a.spacing.min()))
-
-
-def map_similarity(first: Grid, difference: Grid) -> MapSimilarity:
-    """Return the similarity of a map and a second one, given the first and their :func:`map_difference`."""
-    a, d = first.values.ravel(), difference.values.ravel()
-    sums = np.zeros(7)
-    largest = 0.0
-    for start in range(0, a.size, BLOCK):
-        x, y = (v[start : start + BLOCK].astype(np.float64) for v in (a, d))
-        known = np.isfinite(y)
-        x, y = x[known], y[known]
-        b = x - y
-        sums += [len(x), x.sum(), b.sum(), x @ x, b @ b, x @ b, y @ y]
-        largest = max(largest, float(np.abs(y).max(initial=0.0)))
-    n, sum_a, sum_b, aa, bb, ab, dd = sums
-    variance = (aa - sum_a**2 / n) * (bb - sum_b**2 / n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = float((ab - sum_a * sum_b / n) / np.sqrt(variance)) if variance > 0 else np.nan
-        hodgkin = float(2 * ab / (aa + bb)) if aa + bb > 0 else 1.0
-        return MapSimilarity(int(n), correlation, hodgkin, float(ab / aa) if aa > 0 else np.nan, float(np.sqrt(dd / n)),
-                          float((sum_a - sum_b) / n), largest, float(np.sqrt(aa / n)), float(np.sqrt(bb / n)))
-
-
-def without_points(grid: Grid, outside: NDArray[np.bool_]) -> Grid:
-    """Return a copy of a map that is NaN where the mask `outside` (nx, ny, nz) is true."""
-    values = grid.values.copy()
-    values[outside] = np.nan
-    return grid.with_values(values)

@@ -10,9 +10,9 @@ from scipy.stats import pearsonr
 
 from vmdpotential import errors
 from vmdpotential.frontend import cli
-from vmdpotential.grid.compare import map_difference, map_similarity
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.maps import read_map, write_map
+from vmdpotential.plugins.compare.similarity import map_similarity
 from vmdpotential.units import coulomb_constant
 
 LATTICE = Lattice(np.array([-3.0, 0, 1]), np.array([0.5, 0.6, 0.7]), (12, 11, 10))
@@ -30,7 +30,7 @@ def ramp(lattice, unit="kT/e"):
 def test_indices_equal_their_definitions():
     a, b = some_map(1), some_map(2)
     b = b.with_values(0.7 * a.values + b.values + 0.2)
-    result = map_similarity(a, map_difference(a, b))
+    result = map_similarity(a, a - b)
     x, y = a.values.ravel().astype(float), b.values.ravel().astype(float)
     assert result.points == x.size
     assert result.correlation == pytest.approx(pearsonr(x, y).statistic, rel=1e-5)
@@ -38,20 +38,20 @@ def test_indices_equal_their_definitions():
     assert result.slope == pytest.approx(np.linalg.lstsq(x[:, None], y, rcond=None)[0][0], rel=1e-5)
     assert result.rms == pytest.approx(np.sqrt(((x - y) ** 2).mean()), rel=1e-5)
     assert (result.mean, result.largest) == pytest.approx(((x - y).mean(), np.abs(x - y).max()), rel=1e-4)
-    same, opposite = (map_similarity(a, map_difference(a, a.with_values(s * a.values))) for s in (1, -1))
+    same, opposite = (map_similarity(a, a - a.with_values(s * a.values)) for s in (1, -1))
     assert (same.correlation, same.hodgkin, same.rms) == pytest.approx((1, 1, 0))
     assert (opposite.correlation, opposite.hodgkin) == pytest.approx((-1, -1))
 
 
 def test_maps_of_other_points_are_interpolated_and_what_lies_beyond_is_left_out():
     other = Lattice(LATTICE.origin + np.array([1.1, 0.1, 0.1]), np.array([0.41, 0.43, 0.37]), (40, 40, 40))
-    result = map_difference(ramp(LATTICE), ramp(other))
+    result = ramp(LATTICE) - ramp(other)
     inside = (LATTICE.points() >= other.origin - 1e-9).all(1)
     np.testing.assert_allclose(result.values.ravel()[inside], 0, atol=1e-5)
     assert np.isnan(result.values.ravel()[~inside]).all()
     assert map_similarity(ramp(LATTICE), result).points == inside.sum()
     with pytest.raises(errors.InputError):
-        map_difference(ramp(LATTICE), ramp(Lattice(np.full(3, 90.0), np.ones(3), (4, 4, 4))))
+        _ = ramp(LATTICE) - ramp(Lattice(np.full(3, 90.0), np.ones(3), (4, 4, 4)))
 
 
 def test_the_unit_of_a_file_must_not_contradict_the_unit_that_it_states(tmp_path, capsys):
@@ -68,11 +68,11 @@ def test_units_are_converted_or_refused():
     a = some_map()
     volts = replace(a, values=a.values * coulomb_constant("V") / coulomb_constant("kT/e", 300.0), unit="V",
                     temperature=None)
-    assert np.abs(map_difference(a, volts).values).max() < 1e-5 * np.abs(a.values).max()
+    assert np.abs((a - volts).values).max() < 1e-5 * np.abs(a.values).max()
     with naming(errors.InputError, "units"):
-        map_difference(a, replace(a, unit="e/A^3"))
+        _ = a - replace(a, unit="e/A^3")
     with naming(errors.InputError, "temperature"):
-        map_difference(a, replace(a, temperature=None))
+        _ = a - replace(a, temperature=None)
 
 
 def test_the_command(tmp_path, capsys):

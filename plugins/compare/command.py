@@ -11,13 +11,15 @@ import numpy as np
 
 from vmdpotential.commands.options import Force, UnitOfFile, read_maps
 from vmdpotential.errors import UsageError
-from vmdpotential.grid.compare import MapSimilarity, map_difference, map_similarity, same_lattice, without_points
+from vmdpotential.grid.combine import same_lattice
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane, middle_plane
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Axes, Figure, Result
+
+from .similarity import MapSimilarity, map_similarity
 
 
 def compare(
@@ -70,7 +72,7 @@ def compare(
     files.check(paths, force)
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate((first, second), 1)]
     a, b = read_maps((first, second), unit_of_file)
-    comparison = whole = map_difference(a, b)
+    comparison = whole = a - b
     if structure is not None:
         from scipy.spatial import cKDTree
 
@@ -78,16 +80,16 @@ def compare(
         reach = max(away, within or 0.0)
         near, _ = cKDTree(atoms.positions).query(a.lattice.points(), distance_upper_bound=reach + 1e-6, workers=-1)
         distance = near.reshape(a.lattice.shape)
-        comparison = without_points(whole, (distance < away) | (distance > (np.inf if within is None else within)))
+        left = (distance >= away) & (distance <= (np.inf if within is None else within))
+        comparison = whole.with_values(np.where(left, whole.values, np.float32(np.nan)))
         if not np.isfinite(comparison.values).any():
             raise UsageError("within" if within is not None else "away", "no points of the maps are left to compare")
     other = replace(a.with_values(a.values - whole.values), provenance=b.provenance)
     result = Comparison(
         like=map_similarity(a, comparison), unit=a.unit, media=[grid.provenance.medium for grid in (a, b)],
         same_lattice=same_lattice(a, b), names=names, maps=(a, other, whole), grid=comparison, written=output,
-        files=paths, planes=[Plane.parse(item) if isinstance(item,
-        str) else item for item in plane] or [middle_plane(a.lattice)],
-        draws=not paths)
+        files=paths, draws=not paths,
+        planes=[Plane.parse(item) if isinstance(item, str) else item for item in plane] or [middle_plane(a.lattice)])
     with files.writing_files(paths, force) as places:
         if output is not None:
             put_map(comparison.with_values(np.nan_to_num(comparison.values)), places[0])
