@@ -50,7 +50,11 @@ def folder(tmp_path_factory):
     for name, source in (("protein", "gbsa"), ("system", "explicit")):
         for kind in ("pdb", "prmtop"):
             shutil.copy(tools / f"alanine-dipeptide-{source}" / f"alanine-dipeptide.{kind}", folder / f"{name}.{kind}")
-    (folder / "entry.pdb").write_bytes(gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()))
+    # what is around the inhibitor, where both chains meet
+    entry = gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()).decode().splitlines(keepends=True)
+    near = {*range(22, 33), *range(45, 56), *range(78, 89)}
+    (folder / "entry.pdb").write_text("".join(
+        line for line in entry if not line.startswith(("ATOM", "ANISOU")) or int(line[22:26]) in near))
     # a dipeptide in the marks of a membrane
     marks = [f"HETATM{n:5d}  N   DUM  {n:4d}    {x:8.3f}{y:8.3f}{z:8.3f}\n" for n, (x, y, z) in enumerate(
         itertools.product((-9, 9), (-9, 9), (-5, 5)), 900)]
@@ -96,6 +100,8 @@ def test_examples_run(line, folder, monkeypatch, capsys):
     written = Path(output.split()[0]) if output else None
     if written is not None and written.is_file():
         written.unlink()
+    if line.startswith("born"):  # at fewer places
+        line = line.replace(" --positions 20", "") + " --positions 3"
     code, _, err = shell(capsys, *shlex.split(line))
     assert code == 0, err
     assert written is None or written.exists() or list(folder.glob(f"{written.stem}.*"))

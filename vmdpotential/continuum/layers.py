@@ -104,7 +104,7 @@ def potential(slab: Slab, points: Floats, positions: Floats, charges: Floats, ap
     used = (NODES_TOGETHER * np.unique(nodes // NODES_TOGETHER)[:, None] + np.arange(NODES_TOGETHER)).ravel()
     used = used[used < len(heights)]
     heights, nodes = heights[used], np.searchsorted(used, nodes)
-    table = _table(slab, tuple(levels.tolist()), tuple(heights.tolist()),
+    table = _table(slab, levels.tolist(), tuple(heights.tolist()),
                    NODES_TOGETHER * (1 + int(np.log1p(farthest / NEAR) / STEP + 4) // NODES_TOGETHER))
     order = np.argsort(row, kind="stable")
     ends = np.searchsorted(row[order], np.arange(0, len(places) + POINTS_AT_ONCE, POINTS_AT_ONCE))
@@ -119,18 +119,27 @@ def potential(slab: Slab, points: Floats, positions: Floats, charges: Floats, ap
     return result
 
 
-@lru_cache(maxsize=16)
-def _table(slab: Slab, levels: tuple[float, ...], heights: tuple[float, ...], count: int) -> Floats:
+def _table(slab: Slab, levels: Sequence[float], heights: tuple[float, ...], count: int) -> Floats:
     """Return the potential (Z, count, L), e/A, at heights and tabulated distances from unit charges at levels."""
+    return np.stack([_table_of_level(slab, level, heights, count) for level in levels], -1)
+
+
+@lru_cache(maxsize=256)
+def _table_of_level(slab: Slab, level: float, heights: tuple[float, ...], count: int) -> Floats:
+    """Return the potential (Z, count), e/A; solutions that differ in a charge have most levels in common."""
+    k, waves = _waves(count)
+    result: Floats = (waves @ slab.transformed(k, np.array(heights), level)).T
+    return result
+
+
+@lru_cache(maxsize=4)
+def _waves(count: int) -> tuple[Floats, Floats]:
+    """Return k (K,), 1/A, and the weighted Bessel functions (count, K) of the tabulated distances."""
     from scipy.special import j0
 
     rho = NEAR * np.expm1(STEP * np.arange(count))
     k, weights = _quadrature(float(rho[-1]))
-    waves, at = j0(rho[:, None] * k) * weights, np.array(heights)
-    result = np.empty((len(heights), count, len(levels)))
-    for n, level in enumerate(levels):
-        result[:, :, n] = (waves @ slab.transformed(k, at, level)).T
-    return result
+    return k, j0(rho[:, None] * k) * weights
 
 
 def _quadrature(farthest: float) -> tuple[Floats, Floats]:
