@@ -1,4 +1,4 @@
-"""Checks of pairs for `verify`: documented values of energies, and Generalized Born energies by their definition."""
+"""Checks of pairs for `verify`: documented values of energies, Generalized Born by its definition, binding of ions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import numpy as np
 from vmdpotential import registry
 from vmdpotential.engines import Engine
 from vmdpotential.interactions import Interaction
-from vmdpotential.units import coulomb_constant
+from vmdpotential.molecule.structure import Structure
+from vmdpotential.units import coulomb_constant, debye_length
 
+from .binding import binding_energy
 from .generalized_born import MODELS, GeneralizedBorn
 from .in_range import Atoms, PairsInRange
 from .pair_terms import PairPotential, PairTerm, table_rule
@@ -17,7 +19,8 @@ from .pair_terms import PairPotential, PairTerm, table_rule
 def check_pairs(backend: Engine, seed: int) -> list[tuple[str, float, float]]:
     """Return what was compared, the relative errors and their limits; random atoms are the same for any seed."""
     pages: list[Interaction] = [registry.get("pair", name) for name in registry.available("pair")]
-    return _check_born(backend) + [row for page in pages if page.checks for row in _check_energies(backend, page)]
+    return [*_check_born(backend), *_check_binding(backend),
+            *(row for page in pages if page.checks for row in _check_energies(backend, page))]
 
 
 def _check_energies(backend: Engine, page: Interaction) -> list[tuple[str, float, float]]:
@@ -58,3 +61,18 @@ def _check_born(backend: Engine) -> list[tuple[str, float, float]]:
         np.outer(born.charges, born.charges) * (1 / born.inside - np.exp(-born.kappa * f) / born.outside) / f).sum(1)
     error = float(np.abs(born.energies(positions) - exact).max() / np.abs(exact).max())
     return [("Generalized Born energies of 150 atoms, their definition", error, 1e-7)]
+
+
+def _check_binding(backend: Engine) -> list[tuple[str, float, float]]:
+    """Compare an ion that enters the centre of a charged ball with Born's closed form in a solution of ions."""
+    radii, charges, names = np.array([6.0, 2.0]), np.array([0.7, 1.0]), np.array(["A", "B"])
+    inside, outside, salt, temperature = 2.0, 78.5, 0.15, 298.15
+    ions = Structure(np.zeros((2, 3)), names, names, np.arange(2), np.arange(2), charges=charges, radii=radii)
+    bound = binding_energy(ions, np.array([0]), np.array([1]), parameters={"inside": inside, "salt": salt},
+                           dielectric=outside, temperature=temperature, engine=backend.name)
+    kappa, reach = 1 / debye_length(salt, temperature, outside), radii + 2.0  # of the ions' centres
+    potentials = coulomb_constant("kcal/mol/e") * (
+        (1 / outside - 1 / inside) / radii - kappa / (1 + kappa * reach) / outside)  # of 1 e, in each ball
+    exact = np.array([charges.prod() * potentials[0], 0.5 * charges[1] ** 2 * (potentials[0] - potentials[1])])
+    errors = np.array([bound.screening, bound.desolvation[1]]) / exact - 1
+    return [("binding of an ion in a ball by pb, closed form", float(np.abs(errors).max()), 2e-2)]
