@@ -71,7 +71,7 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
         "mdanalysis": "vmdpotential.io.trajectories.formats:OTHER",
     },
     "map_format": {
-        ".dx": "vmdpotential.io.maps.dx:PLAIN", ".dx.gz": "vmdpotential.io.maps.dx:COMPRESSED",
+        **dict.fromkeys((".dx", ".dx.gz"), "vmdpotential.io.maps.dx:TEXT"),
         **dict.fromkeys((".mrc", ".map"), "vmdpotential.io.maps.ccp4:MRC"), ".ccp4": "vmdpotential.io.maps.ccp4:CCP4",
         ".npz": "vmdpotential.io.maps.npz:ARCHIVE",
     },

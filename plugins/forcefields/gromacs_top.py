@@ -24,6 +24,7 @@ from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Integers, Structure
 
 from . import gromacs_folder, mdanalysis_topologies
+from .ion_parameters import compare_charges
 
 _SECTION = re.compile(r"\[\s*(\S+)\s*\]")
 _ENTRY = re.compile(r"(\s*\S+\s+)([0-9]+)\b")
@@ -38,6 +39,7 @@ class Molecule:
     """A ``[ moleculetype ]``: its name, properties of its atoms, and the five atoms, from 1, of each cross-term."""
 
     name: str
+    numbers: list[str] = field(default_factory=list)
     residues: list[str] = field(default_factory=list)
     atoms: list[str] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
@@ -73,6 +75,8 @@ class GromacsTopology:
     ----------
     path : Path
         The file.
+    type_charges : dict
+        Charges of atom types by name.
     molecules : dict
         Molecule types by name, including those of :attr:`include`.
     entries : list
@@ -87,6 +91,7 @@ class GromacsTopology:
     """
 
     path: Path
+    type_charges: dict[str, str] = field(default_factory=dict)
     molecules: dict[str, Molecule] = field(default_factory=dict)
     entries: list[_Entry] = field(default_factory=list)
     include: str = ""
@@ -125,12 +130,15 @@ class GromacsTopology:
             where = f"{line.path}: line {line.number}"
             if section == "moleculetype":
                 molecule = self.molecules.setdefault(words[0], Molecule(words[0]))
+            elif section == "atomtypes" and len(words) > 5:
+                kind = next((k for k in range(len(words) - 1, 1, -1) if words[k] in ("A", "S", "V", "D")), 0)
+                self.type_charges[words[0]] = words[kind - 1] if kind else ""  # it precedes the particle type
             elif section == "atoms" and molecule is not None:
                 if len(words) < 5:
                     raise InputError(f"{where}: is not an atom of a molecule type: '{line.text[:60]}'")
                 charge, mass = (*words[6:8], "", "")[:2]
-                for values, word in ((molecule.residues, words[3]), (molecule.atoms, words[4]),
-                                     (molecule.types, words[1]), (molecule.charges, charge), (molecule.masses, mass)):
+                for values, word in zip((molecule.types, molecule.numbers, molecule.residues, molecule.atoms,
+                                         molecule.charges, molecule.masses), (*words[1:5], charge, mass), strict=True):
                     values.append(word)
             elif section == "cmap" and molecule is not None:
                 if len(words) < 5 or not all(word.isdecimal() for word in words[:5]):
@@ -289,10 +297,8 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
             f"{top.path}: neither it nor what it includes has a molecule type with the residue {name} and the atoms "
             f"{listed_words(atoms, 80)}",
             "include a file of the ion in it (.itp, of the same force field), or write no .top")
-    for atom, word, charge in zip(atoms, match.charges, ion.known_charges.tolist(), strict=True):
-        if abs(_number(word, charge) - charge) > _CHARGE:
-            raise InputError(f"{top.path}: the charge of {name} {atom} is {_number(word, charge):g} e in the molecule "
-                             f"type {match.name}, and {charge:g} e in the template", "take the charges of the .top")
+    stated = [_number(word, charge) for word, charge in zip(match.charges, ion.known_charges.tolist(), strict=True)]
+    compare_charges(top.path, name, ion, stated, _CHARGE, f" in the molecule type {match.name}")
 
 
 def _remaining(top: GromacsTopology, rows: Integers) -> list[int]:

@@ -78,6 +78,15 @@ def is_prmtop(path: Path) -> bool:
     return format_suffix(path) in PRMTOP_SUFFIXES or first_bytes(path, 20).startswith((b"%VERSION", b"%FLAG"))
 
 
+def compare_charges(path: Path, name: str, ion: Structure, charges: Sequence[float], tolerance: float,
+                    place: str = "") -> None:
+    """Raise InputError if charges, e, of a polyatomic ion in a place of a topology differ from its template's."""
+    for atom, charge, stated in zip(ion.atom_names.tolist(), charges, ion.known_charges.tolist(), strict=True):
+        if abs(charge - stated) > tolerance:
+            raise InputError(f"{path}: the charge of {name} {atom} is {charge:g} e{place}, and {stated:g} e in the "
+                             "template", "take the charges of the topology")
+
+
 def _of_prmtop(path: Path, ions: Sequence[Ion], types: Sequence[str]) -> dict[str, tuple[float, float]]:
     other = read_prmtop(path)
     assert other.topology is not None

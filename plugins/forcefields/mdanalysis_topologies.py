@@ -17,7 +17,7 @@ from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import buffered_stream
 from vmdpotential.io.mdanalysis import cell_of, checked, reading
 from vmdpotential.molecule.nonbonded import LazyNonbonded
-from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
+from vmdpotential.molecule.structure import Integers, Names, Structure, Topology
 
 from . import gromacs_folder, tpr_nonbonded
 
@@ -96,7 +96,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
         topology = Topology(
             source="tpr" if path.suffix.lower() == ".tpr" else "mdanalysis",
             types=types,
-            masses=_decimals(atoms.masses) if "masses" in attributes else np.zeros(count),
+            masses=tpr_nonbonded.shortest_decimals(atoms.masses) if "masses" in attributes else np.zeros(count),
             title=(f" REMARKS topology of {path.name}",),
             cross_terms=_cross_terms(atoms, {name: kind.cross_terms for name, kind in kept.molecules.items()
                                              if len(kind.cross_terms)}),
@@ -117,7 +117,7 @@ def _read(path: Path) -> tuple[Structure, bool]:
             # for GROMACS' topologies MDAnalysis guesses elements from atom types; names are more reliable
             elements=None if options else text("elements"),  # type: ignore[arg-type]
             insertion_codes=text("icodes"),
-            charges=_decimals(atoms.charges) if "charges" in attributes else None,
+            charges=tpr_nonbonded.shortest_decimals(atoms.charges) if "charges" in attributes else None,
             cell=cell, topology=topology if "bonds" in attributes else None, sources=(str(path),),
         )
     return structure, has_positions
@@ -156,19 +156,6 @@ def _cross_terms(atoms: Any, kept: dict[str, Integers]) -> Integers:
     names = np.asarray(atoms.moltypes)[first]
     results = [kept[str(name)] + start for name, start in zip(names, first, strict=True) if str(name) in kept]
     return np.concatenate(results)[:, [0, 1, 2, 3, 1, 2, 3, 4]] if results else np.zeros((0, 8), np.int64)
-
-
-def _decimals(values: Any) -> Floats:
-    """Return numbers stored in single precision as the shortest decimals that round to them: -0.3 for -0.30000001.
-
-    The charges of a molecule then sum to the value in its force field, instead of being off by a few 1e-6 e.
-    """
-    result = np.array(values, np.float64)
-    single = result.astype(np.float32)
-    if not (single == result).all():
-        return result
-    unique, inverse = np.unique(single, return_inverse=True)
-    return np.array([float(str(value)) for value in unique])[inverse.reshape(-1)]
 
 
 def _indices(universe: Any, name: str, size: int) -> Integers:

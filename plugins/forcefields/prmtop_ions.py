@@ -15,7 +15,7 @@ from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, Sections
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
 from vmdpotential.molecule.structure import Floats, Integers, Structure
 
-from .ion_parameters import is_prmtop
+from .ion_parameters import compare_charges, is_prmtop
 from .prmtop_nonbonded import SCEE, SCNB, read_nonbonded
 
 #: Sections of terms: atoms in each term, and indices of the counts in POINTERS. Stored are 3 times the
@@ -135,12 +135,8 @@ def check_ion(structure: Structure, name: str, ion: Structure) -> None:
     ion : Structure
         The template, with charges.
     """
-    atoms = ion.atom_names.tolist()
-    definition = definition_of(structure, name, atoms)
-    for atom, charge, stated in zip(atoms, definition.charges.tolist(), ion.known_charges.tolist(), strict=True):
-        if abs(charge - stated) > _CHARGE:
-            raise InputError(f"{definition.sections.path}: the charge of {name} {atom} is {charge:g} e, but "
-                             f"{stated:g} e in the template", "take the charges of the prmtop")
+    definition = definition_of(structure, name, ion.atom_names.tolist())
+    compare_charges(definition.sections.path, name, ion, definition.charges.tolist(), _CHARGE)
 
 
 def _read(path: Path, name: str, atoms: list[str]) -> IonDefinition | None:

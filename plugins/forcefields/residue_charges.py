@@ -13,7 +13,7 @@ from vmdpotential.molecule.structure import LARGEST_CHARGE, Structure
 from vmdpotential.molecule.user_charges import MoleculeOfFile, ResidueCharges
 
 from . import openmm_system
-from .gromacs_folder import read_lines
+from .gromacs_top import GromacsTopology
 from .molecules import of_bonds, order_of, read_sdf, valence_charges
 
 #: A residue's key in its file (such as its number), its name, an atom's name and charge, and the location for messages.
@@ -176,24 +176,15 @@ def _sdf(path: Path, molecules: Molecules) -> Iterator[_Row]:
 
 
 def _gromacs(path: Path) -> Iterator[_Row]:
-    section = molecule = ""
-    of_types: dict[str, str] = {}
-    for line in read_lines(path):
-        words, where = line.text.split(), f"{line.path}: line {line.number}"
-        if words[0].startswith("["):
-            section = line.text.strip("[ ]")
-        elif section == "atomtypes" and len(words) > 5:
-            kind = next((k for k in range(len(words) - 1, 1, -1) if words[k] in ("A", "S", "V", "D")), 0)
-            of_types[words[0]] = words[kind - 1] if kind else ""  # the charge precedes the particle type
-        elif section == "moleculetype":
-            molecule = words[0]
-        elif section == "atoms":
-            if len(words) < 5:
-                raise InputError(f"{where}: an atom without a residue and a name")
-            charge = words[6] if len(words) > 6 else of_types.get(words[1], "")
-            if not charge:
-                raise InputError(f"{where}: neither the atom {words[4]} nor its type {words[1]} has a charge")
-            yield f"{molecule} {words[2]}", words[3], words[4], _number(charge, where), where
+    top = GromacsTopology.read(path)
+    for molecule in top.molecules.values():
+        where = f"{path}: molecule type {molecule.name}"
+        for number, residue, atom, kind, charge in zip(molecule.numbers, molecule.residues, molecule.atoms,
+                                                       molecule.types, molecule.charges, strict=True):
+            stated = charge or top.type_charges.get(kind, "")
+            if not stated:
+                raise InputError(f"{where}: neither the atom {atom} nor its type {kind} has a charge")
+            yield f"{molecule.name} {number}", residue, atom, _number(stated, where), where
 
 
 def _openmm(path: Path) -> Iterator[_Row]:

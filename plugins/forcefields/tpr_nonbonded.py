@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import memory, units
-from vmdpotential.arrays import Integers
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError
 from vmdpotential.molecule.nonbonded import Names, Nonbonded, positions_of, unique_pairs
 
@@ -103,7 +103,7 @@ class TprParameters:
         order = np.lexsort(pairs14.T[::-1])
         pairs14 = pairs14[order]
         own = np.array([self.functions[k][:2] for k in entry[order, 0]]).reshape(-1, 2) * (_C6, _C12)
-        charges = np.full(len(pairs14), _decimal(self.general.fudgeQQ))
+        charges = np.full(len(pairs14), shortest_decimals([self.general.fudgeQQ])[0])
         # a 1-4 pair that is not excluded is summed twice by GROMACS: as a 1-4 pair, and as an ordinary pair
         twice = positions_of(pairs14, excluded, count) < 0
         twice[1:] &= (np.diff(pairs14, axis=0) != 0).any(1)  # only for the first of several functions of a pair
@@ -130,9 +130,17 @@ def _excluded(ends: list[int], partners: list[int], count: int) -> Integers:
     return pairs[((pairs >= 0) & (pairs < count)).all(1)]
 
 
-def _decimal(value: float) -> float:
-    """Return a number stored in single precision as the shortest decimal that rounds to it: 0.8333 for 0.83329999."""
-    return float(str(np.float32(value))) if np.float32(value) == value else value
+def shortest_decimals(values: Any) -> Floats:
+    """Return numbers stored in single precision as the shortest decimals that round to them: -0.3 for -0.30000001.
+
+    The charges of a molecule then sum to the value in its force field, instead of being off by a few 1e-6 e.
+    """
+    result = np.array(values, np.float64)
+    single = result.astype(np.float32)
+    if not (single == result).all():
+        return result
+    unique, inverse = np.unique(single, return_inverse=True)
+    return np.array([float(str(value)) for value in unique])[inverse.reshape(-1)]
 
 
 @contextlib.contextmanager

@@ -135,7 +135,7 @@ def test_damaged_files_of_charges(tmp_path: Path) -> None:
         ("a.sdf", "LIG\n\n\n  2  1  0  0  0  0            999 V2000\n", "incomplete"),
         ("a.sdf", "LIG\n\n\n  0  0  0     0  0            999 V3000\n", "incomplete"),
         ("a.mol2", "@<TRIPOS>ATOM\n1 C1 0 0 0 C.3\n", "line 2: an atom without a residue and a charge"),
-        ("a.itp", "[ moleculetype ]\nx 3\n[ atoms ]\n1 t 1 LIG C1 1\n", "line 4: neither the atom C1 nor its type t"),
+        ("a.itp", "[ moleculetype ]\nx 3\n[ atoms ]\n1 t 1 LIG C1 1\n", "type x: neither the atom C1 nor its type t"),
         ("a.xml", "<System/>", "begins with <System>"), ("a.xml", "<ForceField>", "is not XML"),
         ("a.xml", "<ForceField><Residues><Residue name='L'><Atom name='C' type='t'/></Residue></Residues></ForceField>",
          "the atom C has no charge"),

@@ -1,24 +1,32 @@
 """The electric field as part of a map: units, files, the command's option."""
 
-import json
 
 import numpy as np
 import pytest
 from helpers import charges_at
-from messages import Words, naming
+from messages import naming
 from scipy import constants
 from scipy.spatial import cKDTree
 
-from vmdpotential import memory, registry
-from vmdpotential.errors import InputError, MemoryPlanError, OutputError, UsageError
-from vmdpotential.frontend import cli
-from vmdpotential.grid.lattice import Grid, Lattice
+from vmdpotential import memory
+from vmdpotential.errors import MemoryPlanError, UsageError
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import maps, read_map
-from vmdpotential.io.maps.field import field_paths, write_field
+from vmdpotential.io.files import output
+from vmdpotential.io.maps.field import field_paths, put_field
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 
 VOLT = constants.e / (4 * np.pi * constants.epsilon_0) * 1e10  # V A / e
+
+
+def write_field(components, path):
+    """Write a field as the command `map`."""
+    paths = field_paths(path, components[0].lattice)
+    with output.writing_files(paths) as places:
+        put_field(components, places)
+    return paths
+
 
 
 DIPOLE = charges_at([[0, 0, 0.5], [0, 0, -0.5]], [1, -1])
@@ -121,53 +129,6 @@ def test_npz_holds_all_three(tmp_path):
         assert str(archive["quantity"]) == "electric field"
 
 
-def test_nothing_is_written_when_a_component_cannot_be(tmp_path):
-    lattice = Lattice(np.zeros(3), 1.0, (2, 2, 2))
-    good, bad = Grid(lattice, np.zeros((2, 2, 2))), Grid(lattice, np.full((2, 2, 2), np.nan))
-    for name in ("a.dx", "a.npz"):
-        with naming(InputError, Words.NOT_FINITE):
-            write_field((good, good, bad), tmp_path / name)
+def test_a_field_needs_a_map_format():
     with naming(UsageError, "field.txt"):
         field_paths("field.txt")
-    assert not list(tmp_path.iterdir())
-
-
-PQR = ("ATOM      1  C   MOL A   1       0.000   0.000   0.500  1.0000 1.5000\n"
-       "ATOM      2  C   MOL A   1       0.000   0.000  -0.500 -1.0000 1.5000\n")
-
-
-def test_the_command_writes_potential_and_field(tmp_path, capsys):
-    path = tmp_path / "dipole.pqr"
-    path.write_text(PQR)
-    command = ["map", str(path), "-o", str(tmp_path / "v.dx"), "--padding", "2", "--json", "--medium", "vacuum"]
-    assert cli.main([*command, "--field", str(tmp_path / "e.mrc")]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert data["field_files"] == [str(tmp_path / f"e_{axis}.mrc") for axis in "xyz"]
-    middle = read_map(tmp_path / "e_z.mrc").sample([0.0, 0, 0])
-    assert middle == pytest.approx(-8 * VOLT, rel=1e-4)  # each charge, half an angstrom away
-    assert cli.main([*command, "--force", "--field", str(tmp_path / "v.dx.txt")]) == 2
-    assert cli.main([*command, "--force", "--field", str(tmp_path / "e.mrc")]) == 0
-    capsys.readouterr()
-    # the field alone
-    assert cli.main(["map", str(path), "--medium", "vacuum", "--padding", "2", "--field", str(tmp_path / "e.npz")]) == 0
-    assert f"wrote {tmp_path / 'e.npz'}" in capsys.readouterr().out
-
-
-def test_map_and_field_are_written_together_or_not_at_all(tmp_path, monkeypatch):
-    """The field's last file cannot be written: the map that was there stays."""
-    structure = tmp_path / "two.pqr"
-    structure.write_text("ATOM 1 C A 1 0.0 0.0 0.5 1.0 1.0\nATOM 2 C A 1 0.0 0.0 -0.5 -1.0 1.0\n")
-    (tmp_path / "map.dx").write_text("precious")
-    put = maps.put_map
-
-    def full(grid, path):
-        if path.name.endswith("_z.dx"):
-            raise OSError(28, "No space left on device")
-        put(grid, path)
-
-    monkeypatch.setattr("vmdpotential.io.maps.field.put_map", full)
-    with pytest.raises(OutputError):
-        registry.get("command", "map")(structure=structure, output=tmp_path / "map.dx", field=tmp_path / "f.dx",
-                                       padding=2, force=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["map.dx", "two.pqr"]
-    assert (tmp_path / "map.dx").read_text() == "precious"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,14 @@ _SEPARATE = 0.9
 _SEVERAL = 3
 
 
-def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnumbered: Mask | None = None,
+def changes(*columns: NDArray[Any]) -> Mask:
+    """Return a mask (N,) of the first row, and of those that differ from the preceding one in some column."""
+    result = np.ones(len(columns[0]), bool)
+    result[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return result
+
+
+def starts(changed: Mask, residue_names: Names, names: Names | NDArray[Any], unnumbered: Mask | None = None,
            positions: Floats | None = None) -> Integers:
     """Return the first atom of every residue.
 
@@ -29,8 +37,8 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     changed : (N,) bool
         Whether residue name, number, insertion code, chain or segment differ from those of the preceding atom.
     residue_names : (N,) str
-    names : (N,) uint64
-        Atom names (with their alternate locations), encoded as numbers.
+    names : (N,) str or uint64
+        Atom names (with their alternate locations), which may be encoded as numbers.
     unnumbered : (N,) bool, optional
         Whether the residue number did not fit into its columns (``****``).
     positions : (N, 3) float64, A, optional
@@ -42,6 +50,7 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     their first atom: where it occurs again, the next residue begins. With positions, other residues are separated as
     well, if no name occurs twice in one of the parts, and no two parts are in the same place.
     """
+    codes: NDArray[Any] = names if names.dtype.kind == "u" else unique_names(names)[1].astype(np.uint64)
     changed = changed.copy()
     changed[:1] = True
     first = np.flatnonzero(changed)
@@ -49,7 +58,7 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
     splits = in_table(residue_names[first], WATER_RESIDUES | ION_RESIDUES.keys())
     if unnumbered is not None:
         splits = splits | unnumbered[first]
-    again = names == names[first][run]
+    again = codes == codes[first][run]
     again[first] = False
     others = np.unique(run[again & ~splits[run]])
     again &= splits[run]
@@ -58,7 +67,7 @@ def starts(changed: Mask, residue_names: Names, names: NDArray[np.uint64], unnum
         several = np.where(in_table(residue_names[first[others]], POLYMER_RESIDUES), 1, _SEVERAL)
         for number, least in zip(others.tolist(), several.tolist(), strict=True):
             part = slice(ends[number], ends[number + 1])
-            again[part] = _repeats(names[part], positions[part], least)
+            again[part] = _repeats(codes[part], positions[part], least)
     return np.flatnonzero(changed | again)
 
 

@@ -180,14 +180,14 @@ def _empty(path: Path) -> InputError:
     return InputError(f"{path}: is empty", hint)
 
 
-def write_bytes(path: Path, blocks: Iterable[bytes]) -> None:
-    """Write blocks of bytes to a file, compressed if the suffix is ``.gz``.
+def write_bytes(path: Path, blocks: Iterable[bytes], level: int = 5) -> None:
+    """Write blocks of bytes to a file, compressed at a level of gzip if the suffix is ``.gz``.
 
     The gzip header contains no time, so that equal content gives equal files.
     """
     with open(path, "wb") as file:
         if Path(path).suffix.lower() == ".gz":
-            with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0) as packed:
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=file, mtime=0) as packed:
                 packed.writelines(blocks)
         else:
             file.writelines(blocks)

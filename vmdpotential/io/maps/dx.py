@@ -10,12 +10,7 @@ their exact values.
 
 from __future__ import annotations
 
-import zlib
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -43,8 +38,12 @@ _BLOCK = 60_000  # values formatted at once; a multiple of the three on a line
 _BINARY = {"float": "f4", "double": "f8", "int": "i4", "short": "i2", "byte": "i1"}
 
 
-def write_dx(path: Path, grid: Grid, compress: bool = False, binary: bool = False) -> None:
-    """Write a map as OpenDX text, gzipped if `compress`, or with `binary` values, as VMD reads them."""
+def write_dx(path: Path, grid: Grid, binary: bool = False) -> None:
+    """Write a map as OpenDX text, compressed if the suffix is ``.gz``, or with `binary` values, as VMD reads them."""
+    files.write_bytes(path, _blocks(grid, binary), 1)
+
+
+def _blocks(grid: Grid, binary: bool) -> Iterator[bytes]:
     lattice = grid.lattice
     counts = " ".join(map(str, lattice.shape))
     hx, hy, hz = (_length(float(h)) for h in lattice.spacing)
@@ -68,16 +67,15 @@ def write_dx(path: Path, grid: Grid, compress: bool = False, binary: bool = Fals
         'component "data" value 3',
     ]
     values = grid.values.reshape(-1)
-    with open(path, "wb") as stream, _compressed(stream) if compress else _plain(stream) as write:
-        write("".join(f"{line}\n" for line in lines).encode("ascii"))
-        if binary:
-            write(values.astype(np.float32).tobytes() + b"\n")
-        for start in range(0, 0 if binary else len(values), _BLOCK):
-            text = scientific_text(values[start : start + _BLOCK])
-            text[2::3, -1] = text[-1, -1] = ord("\n")
-            write(text.tobytes())
-            progress.report_progress("writing the map", min(1.0, (start + _BLOCK) / len(values)))
-        write("".join(f"{line}\n" for line in tail).encode("ascii"))
+    yield "".join(f"{line}\n" for line in lines).encode("ascii")
+    if binary:
+        yield values.astype(np.float32).tobytes() + b"\n"
+    for start in range(0, 0 if binary else len(values), _BLOCK):
+        text = scientific_text(values[start : start + _BLOCK])
+        text[2::3, -1] = text[-1, -1] = ord("\n")
+        yield text.tobytes()
+        progress.report_progress("writing the map", min(1.0, (start + _BLOCK) / len(values)))
+    yield "".join(f"{line}\n" for line in tail).encode("ascii")
 
 
 def _length(x: float) -> str:
@@ -85,33 +83,6 @@ def _length(x: float) -> str:
     text = f"{x:.12f}"
     # below a thousandth of an angstrom, too few digits would remain
     return f"{x:.9e}" if 0 < abs(x) < 1e-3 else text[:-6] + text[-6:].rstrip("0")
-
-
-@contextmanager
-def _plain(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
-    yield stream.write
-
-
-@contextmanager
-def _compressed(stream: IO[bytes]) -> Iterator[Callable[[bytes], object]]:
-    """Compress in a separate thread while the caller formats the next block."""
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with the gzip header
-    pending: deque[Future[int]] = deque()
-
-    with ThreadPoolExecutor(1) as pool:
-        def write(block: bytes) -> None:
-            pending.append(pool.submit(lambda: stream.write(packer.compress(block))))
-            while len(pending) > 8:
-                pending.popleft().result()
-
-        try:
-            yield write
-            while pending:
-                pending.popleft().result()
-            stream.write(packer.flush())
-        finally:
-            for future in pending:
-                future.cancel()
 
 
 def read_dx(path: Path) -> Grid:
@@ -196,5 +167,4 @@ def _field_name(tail: str) -> str:
                  if line.startswith("object") and "field" in line and line.count('"') > 1), "")
 
 
-PLAIN = MapFormat(read_dx, write_dx)
-COMPRESSED = MapFormat(read_dx, partial(write_dx, compress=True))
+TEXT = MapFormat(read_dx, write_dx)

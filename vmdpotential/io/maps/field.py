@@ -12,14 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from vmdpotential.grid.lattice import Grid, Lattice
-from vmdpotential.io.files import output
 from vmdpotential.io.maps import check_map_format, map_name, put_map
-from vmdpotential.io.maps.mapformat import check_finite
 from vmdpotential.io.maps.npz import write_arrays
 
 
 def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
-    """Return the paths of the files that :func:`write_field` writes, one or three.
+    """Return the paths of the files of a field, one or three.
 
     Raises
     ------
@@ -31,41 +29,6 @@ def field_paths(path: Path | str, lattice: Lattice | None = None) -> list[Path]:
     name = map_name(path)
     suffix = path.name[len(name) :]
     return [path] if suffix.lower() == ".npz" else [path.with_name(f"{name}_{axis}{suffix}") for axis in "xyz"]
-
-
-def write_field(components: Sequence[Grid], path: Path | str, force: bool = False) -> list[Path]:
-    """Write a field with its unit and provenance; if that fails, nothing is written.
-
-    Parameters
-    ----------
-    components : (3,) Grid
-        Along x, y and z (:attr:`vmdpotential.grid.lattice.Grid.field`).
-    path : Path
-        As in :func:`vmdpotential.io.maps.write_map`; the names of three files are made of it (:func:`field_paths`).
-    force : bool
-        Whether existing files may be replaced.
-
-    Returns
-    -------
-    list of Path
-        The files that were written.
-
-    Raises
-    ------
-    UsageError
-        For an unknown suffix, an existing file, or a lattice that ``.ccp4`` cannot hold.
-    InputError
-        When a value is not finite.
-    OutputError
-        When a file cannot be written.
-    """
-    paths = field_paths(path, components[0].lattice)
-    output.check(paths, force)
-    for grid in components:
-        check_finite(Path(path), grid.lattice, grid.values)
-    with output.writing_files(paths, force) as temporary:
-        put_field(components, temporary)
-    return paths
 
 
 def put_field(components: Sequence[Grid], paths: Sequence[Path]) -> None:

@@ -203,14 +203,6 @@ def _check_columns(path: Path, table: Columns) -> None:
             raise InputError(f"{path}: the atom table lacks the column _atom_site.label_{name} ({meaning})")
 
 
-def _changed(*keys: NDArray[Any]) -> NDArray[np.bool_]:
-    changed = np.zeros(len(keys[0]), bool)
-    changed[:1] = True
-    for key in keys:
-        changed[1:] |= key[1:] != key[:-1]
-    return changed
-
-
 def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
     count = len(table["Cartn_x"])
     blank = np.full(count, "")
@@ -219,18 +211,17 @@ def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
     codes = table.get("pdbx_PDB_ins_code", blank)
     segments = table.get("vmdpotential_segment_id", blank)
     both = [table[name] for name in ("auth_seq_id", "label_seq_id", "auth_asym_id", "label_asym_id") if name in table]
-    changed = _changed(residue_names, codes, segments, *both)
+    changed = residues.changes(residue_names, codes, segments, *both)
     locations = table.get("label_alt_id", blank)
     keep: NDArray[np.bool_] | slice = slice(None)
     if (locations != "").any():
-        numbered = _changed(codes, segments, *both)
+        numbered = residues.changes(codes, segments, *both)
         kept = residues.alternates(locations, names, occupancies, numbered)
         if not kept.all():
             log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
             changed, keep = residues.boundaries(numbered, residue_names, kept), kept
-    _, name_codes = unique_names(names)
     positions = np.stack([table[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep]
-    first = residues.starts(changed, residue_names[keep], name_codes[keep].astype(np.uint64), positions=positions)
+    first = residues.starts(changed, residue_names[keep], names[keep], positions=positions)
     chains = table.get("auth_asym_id", table.get("label_asym_id", blank))
     types = table.get("type_symbol", blank)[keep]
     structure = Structure(

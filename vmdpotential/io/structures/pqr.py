@@ -61,12 +61,8 @@ def read_pqr(path: Path) -> Structure:
     table = np.array(numbers)
     names, residue_names, chains = (np.array([label[k] for label in labels]) for k in range(3))
     ids, codes = np.array([label[3] for label in labels]), np.array([label[4] for label in labels])
-    changed = np.ones(len(labels), bool)
-    changed[1:] = False
-    for key in (residue_names, chains, ids, codes):
-        changed[1:] |= key[1:] != key[:-1]
-    _, name_codes = unique_names(names)
-    first = residues.starts(changed, residue_names, name_codes.astype(np.uint64), positions=table[:, :3])
+    changed = residues.changes(residue_names, chains, ids, codes)
+    first = residues.starts(changed, residue_names, names, positions=table[:, :3])
     single = np.char.str_len(chains) <= 1
     return Structure(
         positions=table[:, :3], atom_names=names, residue_names=residue_names, residue_ids=ids,

@@ -224,15 +224,10 @@ def _terms(sections: Sections, pointers: Integers, types: Names, masses: Floats)
             )
         return atoms
 
-    bonds = np.concatenate(
-        [listed("BONDS_INC_HYDROGEN", pointers[2], 2), listed("BONDS_WITHOUT_HYDROGEN", pointers[12], 2)]
-    )
-    angles = np.concatenate(
-        [listed("ANGLES_INC_HYDROGEN", pointers[4], 3), listed("ANGLES_WITHOUT_HYDROGEN", pointers[13], 3)]
-    )
-    torsions = np.concatenate(
-        [listed("DIHEDRALS_INC_HYDROGEN", pointers[6], 4), listed("DIHEDRALS_WITHOUT_HYDROGEN", pointers[14], 4)]
-    )
+    bonds, angles, torsions = (np.concatenate([
+        listed(f"{name}_INC_HYDROGEN", pointers[with_hydrogen], size),
+        listed(f"{name}_WITHOUT_HYDROGEN", pointers[without], size),
+    ]) for name, with_hydrogen, without, size in (("BONDS", 2, 12, 2), ("ANGLES", 4, 13, 3), ("DIHEDRALS", 6, 14, 4)))
     improper = torsions[:, 3] < 0
     impropers = np.abs(torsions[improper])
     if "CHARMM_NUM_IMPROPERS" in sections:

@@ -125,11 +125,8 @@ def read_psf(path: str | Path) -> Structure:
         **{"bonds": np.zeros((0, 2), np.int64), **terms},
     )
     ids, insertion = _residue_numbers(atoms.residues, extra)
-    changed = np.ones(count, bool)
-    changed[1:] = False
-    for texts in (atoms.segments, atoms.residues, atoms.residue_names):
-        changed[1:] |= texts[1:] != texts[:-1]
-    first = residues.starts(changed, atoms.residue_names, unique_names(atoms.names)[1].astype(np.uint64))
+    changed = residues.changes(atoms.segments, atoms.residues, atoms.residue_names)
+    first = residues.starts(changed, atoms.residue_names, atoms.names)
     return Structure(
         positions=np.zeros((count, 3)), atom_names=atoms.names, residue_names=atoms.residue_names, residue_ids=ids,
         residue_index=residues.index(first, count), segment_ids=atoms.segments, insertion_codes=insertion,
