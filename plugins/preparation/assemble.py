@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.gasteiger import SINGLE_BOND
 from vmdpotential.molecule.names import WATER_RESIDUES
-from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.molecule.structure import Integers, Structure
 
 from . import hydrogens
 from .components import PLANAR_BONDS
@@ -81,25 +81,27 @@ def assemble_structure(structure: Structure, draft: Draft, states: ProtonationSt
     placed = hydrogens.places(draft, states)
     names: list[str] = []
     kinds: list[str] = []
-    positions: list[Floats] = []
+    positions: list[list[float]] = []
     origin: list[int] = []
     sources: list[int] = []
     holder: list[int] = []
     kept: list[bool] = []
     place = np.zeros(len(draft), np.int64)
     lengths = []
-    starts = draft.starts.tolist()
+    # lists, whose single elements are read ten times as fast as those of arrays
+    starts, rows, drafted = draft.starts.tolist(), draft.origin.tolist(), draft.names.tolist()
+    elements, heavy_positions, read = draft.elements.tolist(), draft.positions.tolist(), structure.atom_names.tolist()
     for n, residue in enumerate(draft.residues):
         part, before = range(starts[n], starts[n + 1]), len(names)
         for k in part:
-            row = int(draft.origin[k])
+            row = rows[k]
             place[k] = len(names)
             # the name of another atom of the residue, such as OXT of an amide's O, is replaced
             as_read = row >= 0 and not (residue.note == TWIN_NOTE and residue.component is not None
-                                        and structure.atom_names[row] in residue.component.row)
-            names.append(str(structure.atom_names[row] if as_read else draft.names[k]))
-            kinds.append(str(draft.elements[k]))
-            positions.append(draft.positions[k])
+                                        and read[row] in residue.component.row)
+            names.append(read[row] if as_read else drafted[k])
+            kinds.append(elements[k])
+            positions.append(heavy_positions[k])
             origin.append(row if row >= 0 else residue.source)
             sources.append(row if row >= 0 else residue.source)
         heavy = len(names) - before
@@ -107,14 +109,14 @@ def assemble_structure(structure: Structure, draft: Draft, states: ProtonationSt
         kept += [False] * heavy
         taken: set[str] = set()
         for k in part:
-            new, old = placed[k], own.get(k, [])
+            new, old = placed[k].tolist(), own.get(k, [])
             same = 0 < len(new) == len(old) or residue.whole
-            found = structure.atom_names[old].tolist() if residue.whole else hydrogens.names(
-                residue.component, str(draft.names[k]), len(new), taken)
+            found = [read[row] for row in old] if residue.whole else hydrogens.names(
+                residue.component, drafted[k], len(new), taken)
             for j, name in enumerate(found):
                 names.append(name)
                 kinds.append("H")
-                positions.append(structure.positions[old[j]] if same else new[j])
+                positions.append(structure.positions[old[j]].tolist() if same else new[j])
                 origin.append(old[j] if same else origin[place[k]])
                 sources.append(sources[place[k]])
                 holder.append(int(place[k]))
@@ -160,10 +162,8 @@ def free_rotors(assembly: Assembly) -> tuple[Integers, Integers]:
     flat[heavy[np.isin(heavy[:, 2], PLANAR_BONDS), :2]] = True
     rotors: list[tuple[int, int, int]] = []
     waters: list[tuple[int, int, int]] = []
-    for row in on.tolist():
+    for row in on[chalcogen[assembly.holder[on]]].tolist():
         atom = int(assembly.holder[row])
-        if not chalcogen[atom]:
-            continue
         near = partners.get(atom, [])
         if len(near) == 1 and number[atom] == 1 and structure.elements[near[0]] != "P":
             if flat[near[0]]:  # hydroxyl groups on rings and in acids stay in the plane, where they were placed

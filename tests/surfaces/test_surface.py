@@ -458,3 +458,10 @@ def test_areas_do_not_depend_on_the_number_of_threads(monkeypatch):
         areas[number] = [molecular_surface(structure, atoms="protein", spacing=1.2).areas for _ in range(number)]
     for other in (*areas[2], *areas[5]):
         np.testing.assert_allclose(other, areas[1][0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"outwards": 6.0}, {"kind": "accessible", "probe": 5.0}])
+def test_a_potential_is_computed_wherever_it_is_read(options):
+    made = command(structure=water(6.0), boundary="open", spacing=2.0, padding=0.0, mesh_spacing=0.8, **options)
+    assert made.data["inside"] == 1
+    assert np.isfinite(made.values).all()

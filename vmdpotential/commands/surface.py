@@ -104,7 +104,7 @@ def surface(
         if output.figure is not None and is_movie(output.figure):
             raise UsageError("figure", f"{output.figure}: an open book does not turn", "choose .png, .pdf or .svg")
         warn_unused(("atoms", "cavities", "view", "facing", "up"), "two molecules are turned apart")
-    structure, parts, grids, prepared = _mapped(source, map, potential, unit_of_file, between)
+    structure, parts, grids, prepared = _mapped(source, map, potential, shape, unit_of_file, between)
     grid = grids[0]
     check_units(grids, "map")
     titles = names_of(map, grids[: len(map)]) if len(map) > 1 or (map and isinstance(map[0], Path)) else [
@@ -166,8 +166,8 @@ def surface(
     return result
 
 
-def _mapped(source: Source, map: Sequence[Path | Grid], potential: MapOptions, unit: str | None,
-            between: Sequence[str]) -> tuple[Structure, list[Mask], list[Grid], str]:
+def _mapped(source: Source, map: Sequence[Path | Grid], potential: SurfacePotential, shape: SurfaceShape,
+            unit: str | None, between: Sequence[str]) -> tuple[Structure, list[Mask], list[Grid], str]:
     """Return the structure, the atoms of two molecules, the map of each surface, and a text that lists added atoms."""
     from vmdpotential.maps import potential_map
     from vmdpotential.maps.interaction import in_medium
@@ -182,7 +182,7 @@ def _mapped(source: Source, map: Sequence[Path | Grid], potential: MapOptions, u
         return structure, parts(structure), read_maps(map, unit) * (2 if between else 1), prepared
     warn_unused(("unit_of_file",), "it is for a map, and none is given")
     shown = source.read()
-    options = in_medium(potential, shown)
+    options = in_medium(potential.for_surface(shown, shape), shown)
     structure, report = source.with_charges(shown, between or [options.chosen], "between" if between else "atoms")
     chosen = parts(structure)
     maps = [potential_map(structure, replace(options, atoms=atoms)) for atoms in chosen] or [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from vmdpotential.commands.pictures import PictureOptions
@@ -11,6 +11,7 @@ from vmdpotential.figures import directions
 from vmdpotential.figures.colours import ValueRange
 from vmdpotential.figures.directions import ViewAxes
 from vmdpotential.maps import MapOptions
+from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.selection import Selection, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
@@ -48,6 +49,16 @@ class SurfacePotential(MapOptions):
         "atoms whose surface is computed, and whose charges contribute if the potential is computed; unless given, the "
         "solute (without free ions): all, solute, protein ..., or a selection",
         metavar="all|solute|protein|SEL", heading="main options", selection=True)] = None
+    padding: Annotated[float, Option(
+        "margin of the grid around the atoms, in an open boundary; never less than the places where the potential is "
+        "read need", unit="A", low=0, high=1000, heading="grid")] = 4.0
+
+    def for_surface(self, structure: Structure, shape: SurfaceShape) -> SurfacePotential:
+        """Return the options with a grid that contains all places where the potential of the structure is read."""
+        beyond = PROBE_RADIUS if shape.outwards is None else max(shape.outwards, 0.0)
+        reach = beyond + shape.probe * (shape.kind == "accessible") + 0.5 * self.spacing
+        largest = float(van_der_waals_radii(fill_elements(structure).elements).max(initial=0.0))
+        return replace(self, padding=max(self.padding, largest + reach))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -652,15 +652,18 @@ class Grid:
         inside = ((u > -1e-6) & (u < shape - 1 + 1e-6)).all(-1)
         u = np.clip(u, 0, shape - 1)
         low = np.minimum(u.astype(np.int64), np.maximum(shape - 2, 0))
-        high = np.minimum(low + 1, shape - 1)
-        t = u - low
-        result = np.zeros(points.shape[:-1])
-        for corner in range(8):
-            upper = [(corner >> d) & 1 for d in range(3)]
-            index = tuple(np.where(upper[d], high[..., d], low[..., d]) for d in range(3))
-            weight = np.prod([t[..., d] if upper[d] else 1 - t[..., d] for d in range(3)], axis=0)
-            result += weight * self.values[index]
-        return np.where(inside, result, outside)
+        t, strides = u - low, np.array([shape[1] * shape[2], shape[2], 1])
+        steps, flat = np.where(shape > 1, strides, 0), self.values.reshape(-1)
+
+        def between(axis: int, nodes: NDArray[np.int64]) -> Floats:
+            """Return values interpolated from those at nodes and further along this axis and the following ones."""
+            if axis == 3:
+                return flat.take(nodes).astype(np.float64)
+            first, last = between(axis + 1, nodes), between(axis + 1, nodes + steps[axis])
+            result: Floats = first + t[..., axis] * (last - first)
+            return result
+
+        return np.where(inside, between(0, low @ strides), outside)
 
 
 def round_limit(values: ArrayLike) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,6 +83,10 @@ def _parse(atoms: str) -> tuple[dict[str, float], list[str]]:
 _SIDE_PATCHES = {"CYS": ["DISU"], "ASP": ["ASPP"], "GLU": ["GLUP"], "LYS": ["LSN"]}
 
 
+#: Number of kinds of residues whose matches are kept.
+MAX_MATCHES = 10_000
+
+
 class Library:
     """The templates of one force field.
 
@@ -113,6 +117,7 @@ class Library:
         for name in self.residues:
             self._families.setdefault(family(name), []).append(name)
         self._expanded: dict[str, list[Template]] = {}
+        self._known = lru_cache(MAX_MATCHES)(self._match)
 
     def candidates(self, residue_name: str) -> list[str]:
         """Return the names of the templates that a residue name may stand for.
@@ -184,8 +189,13 @@ class Library:
         Match or Miss
             The first template with these atoms, or the differences from the most similar one.
         """
+        return self._known(residue_name, tuple(atom_names), disulfide)
+
+    def _match(self, residue_name: str, atom_names: tuple[str, ...],
+               disulfide: bool) -> TemplateMatch | TemplateMiss:
+        """Return the result of :meth:`match`, which keeps it for other residues of this kind."""
         if len(set(atom_names)) < len(atom_names):
-            return TemplateMiss(tuple(name for name in dict.fromkeys(atom_names) if list(atom_names).count(name) > 1),
+            return TemplateMiss(tuple(name for name in dict.fromkeys(atom_names) if atom_names.count(name) > 1),
                                 ())
         names = common_names(atom_names, family(residue_name))
         raw_set, common_set = frozenset(atom_names), frozenset(names or ())

@@ -132,8 +132,8 @@ class Surface:
         """
         near, rows = NearestSphere(self.centres, self.radii, CELL), np.arange(len(points))
         for _ in range(_MOVES):
-            distances, atoms = near.find(points[rows])
-            close = outwards - distances > _TOO_NEAR
+            distances, atoms = near.find(points[rows], outwards - _TOO_NEAR)
+            close = atoms >= 0
             rows, away, atoms = rows[close], (outwards - distances)[close], atoms[close]
             if not len(rows):
                 return
@@ -371,5 +371,7 @@ def _next_to(vertices: Floats, points: Floats) -> Integers:
     """Return the nearest of the vertices (V, 3) to each point."""
     from scipy.spatial import cKDTree
 
-    result: Integers = cKDTree(vertices).query(points, workers=-1)[1]
+    # a tree for few searches: one of other shape would take three times as long to make
+    tree = cKDTree(vertices, 64, compact_nodes=False, balanced_tree=False)
+    result: Integers = tree.query(points, workers=-1)[1]
     return result

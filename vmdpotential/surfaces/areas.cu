@@ -5,6 +5,8 @@
 #define ON 1e-5          // reduction of a sphere's radius in tests whether points are inside, A: points on it are outside
 #define MAX_AROUND 4096  // spheres, and parts of arcs, around a patch
 #define MAX_POINTS 4096  // points of a patch that are computed at once
+#define TURNS 5          // rows of points along an arc that are computed at once; their length is at most PART in areas.py
+#define MAX_ACROSS 800   // points of such a row
 #define ARC 16           // numbers of an arc, as in continuum/region.py
 #define PART 18          // numbers of a part of an arc, see cut_arcs
 
@@ -288,13 +290,17 @@ RANGE_KERNEL(add_strips, Patches, first, last)
         }
         const double angle_one = atan2(to_one, radius), angle_other = atan2(to_other, radius);
         const double begin = fmin(angle_one, angle_other), end = fmax(angle_one, angle_other);
-        const int count = (int)fmin(MAX_POINTS, fmax(1, ceil(probe * (end - begin) / args.piece)));
+        const int count = (int)fmin(MAX_ACROSS, fmax(1, ceil(probe * (end - begin) / args.piece)));
         const double step = (end - begin) / count;
-        double lowest = 1e9;
+        double lowest = 1e9, to_axis[MAX_ACROSS], up[MAX_ACROSS];
+        int across = 0;
         for (int n = 0; n < count; n++) {
-            const double phi = begin + (n + 0.5) * step, off = radius - probe * cos(phi), up = probe * sin(phi);
-            lowest = fmin(lowest, fmax(args.radii[one] - sqrt(off * off + (up - to_one) * (up - to_one)),
-                                       args.radii[other] - sqrt(off * off + (up - to_other) * (up - to_other))));
+            const double phi = begin + (n + 0.5) * step;
+            const double off = to_axis[across] = radius - probe * cos(phi), high = up[across] = probe * sin(phi);
+            lowest = fmin(lowest, fmax(args.radii[one] - sqrt(off * off + (high - to_one) * (high - to_one)),
+                                       args.radii[other] - sqrt(off * off + (high - to_other) * (high - to_other))));
+            // a torus that intersects itself has parts beyond its axis, which another position of the probe covers
+            across += off > 0;
         }
         const double middle = 0.5 * (begin + end), half = 0.5 * (end - begin);
         const double reach = probe * sin(half), chord = probe * cos(half);
@@ -302,27 +308,28 @@ RANGE_KERNEL(add_strips, Patches, first, last)
         const double turn = (arc[11] - arc[10]) / turns;
         patch.around[0] = one;
         patch.around[1] = other;
-        for (index_t t = 0; t < turns; t++) {
-            const double theta = arc[10] + (t + 0.5) * turn;
-            double inwards[3], at[3];
-            for (int d = 0; d < 3; d++) {
-                inwards[d] = -(cos(theta) * arc[3 + d] + sin(theta) * arc[6 + d]);
-                at[d] = arc[d] + (chord * cos(middle) - radius) * inwards[d] + chord * sin(middle) * along[d];
-            }
-            const index_t many = spheres_around(args, at, reach - lowest, one, 2, patch.around);
-            const index_t arcs_near = parts_around(args, at, reach + args.least, a, patch.near);
+        for (index_t first_turn = 0; first_turn < turns; first_turn += TURNS) {
+            const index_t some = turns - first_turn < TURNS ? turns - first_turn : TURNS;
             int used = 0;
-            for (int n = 0; n < count; n++) {
-                const double phi = begin + (n + 0.5) * step;
-                // a torus that intersects itself has parts beyond its axis, which another position of the probe covers
-                const double to_axis = radius - probe * cos(phi), up = probe * sin(phi);
-                if (to_axis > 0) {
-                    patch.x[used] = arc[0] - to_axis * inwards[0] + up * along[0];
-                    patch.y[used] = arc[1] - to_axis * inwards[1] + up * along[1];
-                    patch.z[used] = arc[2] - to_axis * inwards[2] + up * along[2];
-                    patch.sizes[used++] = probe * step * to_axis * turn;
+            double at[3];
+            for (index_t t = -1; t < some; t++) {  // first the middle of the points
+                const double theta = arc[10] + (first_turn + (t < 0 ? 0.5 * some : t + 0.5)) * turn;
+                const double cosine = cos(theta), sine = sin(theta);
+                double outwards[3];
+                for (int d = 0; d < 3; d++)
+                    outwards[d] = cosine * arc[3 + d] + sine * arc[6 + d];
+                for (int d = 0; t < 0 && d < 3; d++)
+                    at[d] = arc[d] + (radius - chord * cos(middle)) * outwards[d] + chord * sin(middle) * along[d];
+                for (int n = 0; t >= 0 && n < across; n++) {
+                    patch.x[used] = arc[0] + to_axis[n] * outwards[0] + up[n] * along[0];
+                    patch.y[used] = arc[1] + to_axis[n] * outwards[1] + up[n] * along[1];
+                    patch.z[used] = arc[2] + to_axis[n] * outwards[2] + up[n] * along[2];
+                    patch.sizes[used++] = probe * step * to_axis[n] * turn;
                 }
             }
+            const double wide = reach + 0.5 * some * turn * radius;
+            const index_t many = spheres_around(args, at, wide - lowest, one, 2, patch.around);
+            const index_t arcs_near = parts_around(args, at, wide + args.least, a, patch.near);
             add_points(args, patch, used, many, 2, arcs_near, area, points);  // each atom is covered by the other one
         }
     }

@@ -129,10 +129,12 @@ def _of_sign(surface: Surface, values: Floats, threshold: float, owners: Integer
     above = sign * values >= threshold
     is_known = np.isfinite(values)
     rows = np.flatnonzero(_at_any(above, surface.triangles))
-    ends = surface.triangles[rows].T
     vertices, row = np.flatnonzero(above), np.cumsum(above) - 1
-    edges = np.concatenate([row[ends[[n, n - 1]][:, above[ends[n]] & above[ends[n - 1]]]] for n in range(3)], 1)
-    graph = coo_array((np.ones(edges.shape[1], bool), tuple(edges)), shape=(len(vertices), len(vertices)))
+    ends = surface.triangles[rows]
+    first, second = ends.ravel(), np.roll(ends, 1, 1).ravel()
+    edges = (first < second) & above[first] & above[second]  # each is in two triangles, in opposite directions
+    graph = coo_array((np.ones(edges.sum(), np.int8), (row[first[edges]], row[second[edges]])),
+                      shape=(len(vertices), len(vertices)))
     _, labels = connected_components(graph, directed=False)
     # triangles with a vertex above, all of which are in the same patch; the highest vertex is first
     rows = rows[~_at_any(~is_known, surface.triangles[rows])]

@@ -41,8 +41,19 @@ def marching_triangles(fields: Sequence[Grid]) -> tuple[Floats, Integers]:
     for grid in fields:
         if grid.values.min() >= 0:
             continue
-        places, corners, _, _ = marching_cubes(grid.values, 0.0, gradient_direction="ascent")
+        places, corners, _, _ = marching_cubes(grid.values, 0.0, gradient_direction="ascent", mask=_cut(grid.values))
         vertices.append(places.astype(np.float64) * grid.lattice.spacing + grid.lattice.origin)
         triangles.append(corners.astype(np.int64) + count)
         count += len(places)
     return np.concatenate(vertices), np.concatenate(triangles)
+
+
+def _cut(values: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return at the last corner of each cube of nodes whether its values have both signs; False at other nodes."""
+    corners = (values > 0).view(np.uint8)  # how many of a cube's 8 corners are positive
+    corners = corners[1:] + corners[:-1]
+    corners = corners[:, 1:] + corners[:, :-1]
+    corners = corners[:, :, 1:] + corners[:, :, :-1]
+    result = np.zeros(values.shape, np.bool_)
+    result[1:, 1:, 1:] = corners - np.uint8(1) < 7  # neither 0 nor 8
+    return result
