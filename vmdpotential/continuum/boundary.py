@@ -77,15 +77,15 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. With a membrane it is that of the charges in a slab
     and in the solutions on both of its sides (:mod:`vmdpotential.continuum.layers`).
     """
-    positions, membrane = continuum.positions, continuum.membrane
-    start = continuum.radii + continuum.ion_radius
+    charged, membrane = np.flatnonzero(continuum.charges), continuum.membrane
+    positions, start = continuum.positions[charged], continuum.radii[charged] + continuum.ion_radius
     factors = np.exp(continuum.kappa * start) / (1 + continuum.kappa * start)
     if membrane is not None:
         factors[(positions[:, 2] > membrane.low) & (positions[:, 2] < membrane.high)] = 1.0
-    charges = continuum.charges * factors
+    charges = continuum.charges[charged] * factors
     if len(charges) > 200 and membrane is None:
-        positions, charges = _gathered(engine, np.ascontiguousarray(positions), charges, *coordinate_bounds(positions),
-                                       CLUSTERS, float(np.abs(charges).sum()))
+        positions, charges = _gathered(engine, positions, charges, *coordinate_bounds(positions), CLUSTERS,
+                                       float(np.abs(charges).sum()))
     return screened_potential(continuum, engine, points, positions, charges, CLUSTERS)
 
 

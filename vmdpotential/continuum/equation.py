@@ -177,14 +177,9 @@ class Problem:
         """
         c, lattice, engine = self.continuum.with_charges(charges), self.lattice, self.engine
         self.continuum = c
-        nx, ny, nz = lattice.shape
-        wide = Lattice(lattice.origin - lattice.spacing, lattice.spacing, (nx + 2, ny + 2, nz + 2))
-        part = around(c, wide)
-        needed = Lattice(wide.origin + [s.start for s in part] * wide.spacing, wide.spacing,
-                         tuple(s.stop - s.start for s in part))
+        wide, needed, first = self._once("around", self._around_molecule)
         self._phi = engine.zeros(wide.shape, np.float32)
         charged = np.flatnonzero(c.charges)
-        first = [s.start for s in part]
         if len(charged) <= FEW_CHARGES:
             sources = np.column_stack([c.positions[charged], c.constant / c.inside * c.charges[charged]])
             self._by_nodes("sum_few_charges", needed.shape, out=self._phi, part=needed.shape, shape=wide.shape,
@@ -223,6 +218,15 @@ class Problem:
             self._kept[name] = make()
         found: Kept = self._kept[name]
         return found
+
+    def _around_molecule(self) -> tuple[Lattice, Lattice, list[int]]:
+        """Return the lattice with a node more on each side; its part where phi_c is needed, and the first node of that.
+        """
+        (nx, ny, nz), spacing = self.lattice.shape, self.lattice.spacing
+        wide = Lattice(self.lattice.origin - spacing, spacing, (nx + 2, ny + 2, nz + 2))
+        part = around(self.continuum, wide)
+        first = [s.start for s in part]
+        return wide, Lattice(wide.origin + first * spacing, spacing, tuple(s.stop - s.start for s in part)), first
 
     def _add_applied(self) -> None:
         """Add the sources of a voltage: the unknown is the potential without that across the slab alone."""

@@ -81,11 +81,10 @@ class NodeFlows:
 
     def add_outer_charges(self, distances: Any) -> None:
         """Add what flows from charges in the cells of outer nodes."""
-        c, lattice = self._continuum, self._lattice
-        charges = 4 * np.pi * c.constant / float(lattice.spacing.mean()) * c.charges
-        self._add("add_outer_charges", len(charges), positions=np.ascontiguousarray(c.positions),
-                  charges=charges, distances=distances, shape=lattice.shape, origin=lattice.origin,
-                  spacing=lattice.spacing)
+        c, lattice, charged = self._continuum, self._lattice, np.flatnonzero(self._continuum.charges)
+        charges = 4 * np.pi * c.constant / float(lattice.spacing.mean()) * c.charges[charged]
+        self._add("add_outer_charges", len(charges), positions=c.positions[charged], charges=charges,
+                  distances=distances, shape=lattice.shape, origin=lattice.origin, spacing=lattice.spacing)
 
     def add_listed(self, nodes: Places, flows: Floats) -> None:
         """Add flows (N,) into nodes (N,), places in a flat array, any of which may be listed several times."""
