@@ -237,7 +237,7 @@ def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
     program = linear_program([value], [])
     inputs = {step[1]: leaves.get(step[1], Expression(step[0], step[1])) for step in program.steps
               if step[0] in ("input", "param")}
-    result: Expression = run_program(program, RecordingBackEnd, inputs)[program.results[0]]
+    result: Expression = run_program(program, RecordingBackEnd(), inputs)[program.results[0]]
     return result
 
 

@@ -42,7 +42,7 @@ def with_derivative(program: TracedProgram) -> TracedProgram:
     """Return the program of a radial function whose results are the function and its derivative with respect to r2."""
     leaves = {step[1]: Expression(*step) for step in program.steps if step[0] in ("input", "param")}
     r2, rinv = (leaves.setdefault(name, Expression("input", name)) for name in ("r2", "rinv"))
-    value = run_program(program, RecordingBackEnd, leaves)[program.results[0]]
+    value = run_program(program, RecordingBackEnd(), leaves)[program.results[0]]
     derivative = differentiate_trace(value, r2, rinv)
     return linear_program([value, 0.0 if derivative is None else derivative], program.parameters)
 

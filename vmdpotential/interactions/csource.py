@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from vmdpotential.errors import UsageError
+
+#: C of each operation on its arguments; {f} is the suffix of functions of the type.
+OPERATIONS = {
+    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "fma": "fma{f}({}, {}, {})",
+    "min": "fmin{f}({}, {})", "max": "fmax{f}({}, {})", "less": "{} < {}", "select": "{} ? {} : {}",
+    "sqrt": "sqrt{f}({})", "exp": "exp{f}({})", "erfc": "erfc{f}({})",
+}
 
 
 class CSource:
@@ -12,72 +22,39 @@ class CSource:
     ----------
     real : {"float", "double"}
         Type of the arithmetic.
+    operations : dict
+        The text of each operation.
+    condition : str
+        Type of a condition.
     """
 
-    def __init__(self, real: str = "float") -> None:
-        self.real = real
+    def __init__(self, real: str = "float", operations: dict[str, str] = OPERATIONS, condition: str = "int") -> None:
+        self.real, self.operations, self.condition = real, operations, condition
         self.lines: list[str] = []
         self._suffix = "f" if real == "float" else ""
 
-    def _let(self, text: str, kind: str = "") -> str:
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"  const {kind or self.real} {name} = {text};")
-        return name
-
     def const(self, value: float) -> str:
         """Return a literal."""
-        literal = repr(float(value))
-        return f"{literal}{self._suffix}"
+        return f"{float(value)!r}{self._suffix}"
 
-    def add(self, a: str, b: str) -> str:
-        """Return a + b."""
-        return self._let(f"{a} + {b}")
+    def __getattr__(self, operation: str) -> Callable[..., str]:
+        """Return the function that writes an operation."""
+        return partial(self.write, operation)
 
-    def sub(self, a: str, b: str) -> str:
-        """Return a - b, written as -b if a is zero."""
-        return self._let(f"-{b}" if a in ("0.0", "0.0f") else f"{a} - {b}")
+    def write(self, operation: str, *arguments: str) -> str:
+        """Write an operation, and return the name of its result.
 
-    def mul(self, a: str, b: str) -> str:
-        """Return a * b."""
-        return self._let(f"{a} * {b}")
-
-    def div(self, a: str, b: str) -> str:
-        """Return a / b."""
-        return self._let(f"{a} / {b}")
-
-    def fma(self, a: str, b: str, c: str) -> str:
-        """Return a * b + c, rounded once."""
-        return self._let(f"fma{self._suffix}({a}, {b}, {c})")
-
-    def min(self, a: str, b: str) -> str:
-        """Return the smaller."""
-        return self._let(f"fmin{self._suffix}({a}, {b})")
-
-    def max(self, a: str, b: str) -> str:
-        """Return the larger."""
-        return self._let(f"fmax{self._suffix}({a}, {b})")
-
-    def less(self, a: str, b: str) -> str:
-        """Return the condition a < b."""
-        return self._let(f"{a} < {b}", "int")
-
-    def select(self, condition: str, a: str, b: str) -> str:
-        """Return a where the condition holds, else b."""
-        return self._let(f"{condition} ? {a} : {b}")
-
-    def sqrt(self, a: str) -> str:
-        """Return the square root."""
-        return self._let(f"sqrt{self._suffix}({a})")
-
-    def exp(self, a: str) -> str:
-        """Return the exponential."""
-        return self._let(f"exp{self._suffix}({a})")
-
-    def erfc(self, a: str) -> str:
-        """Return the complementary error function."""
-        return self._let(f"erfc{self._suffix}({a})")
-
-    def interpolate(self, a: str, first: str, *others: str) -> str:
-        """Raise UsageError, as there are no tables in C: computing is faster on a GPU."""
-        raise UsageError("interaction", "tables can only be used for sums over pairs on the CPU",
-                         "use the interaction without a table")
+        Raises
+        ------
+        UsageError
+            For tables, as computing is faster on a GPU.
+        """
+        if operation not in self.operations:
+            raise UsageError("interaction", "tables can only be used for sums over pairs on the CPU",
+                             "use the interaction without a table")
+        text = self.operations[operation].format(*arguments, f=self._suffix)
+        if operation == "sub" and arguments[0] == self.const(0.0):
+            text = f"-{arguments[1]}"
+        name, kind = f"t{len(self.lines)}", self.condition if operation == "less" else self.real
+        self.lines.append(f"  const {kind} {name} = {text};")
+        return name

@@ -138,10 +138,10 @@ def differentiate_trace(value: Scalar, r2: Expression, rinv: Expression) -> Expr
     degree = program.degree()
     if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
         return value * (rinv * rinv) * (-degree / 2)
-    dual = Dual(RecordingBackEnd)
+    dual = Dual(RecordingBackEnd())
     leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
     leaves |= {"r2": r2, "rinv": rinv}
-    values = run_program(program, RecordingBackEnd, leaves)
+    values = run_program(program, RecordingBackEnd(), leaves)
     # derivatives of powers take one product, where the product rule would take several
     done = {number: (values[number], None if power == 0 else values[number] * (rinv * rinv) * (-0.5 * power))
             for number, power in enumerate(program.powers())

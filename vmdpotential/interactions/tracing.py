@@ -15,6 +15,7 @@ records a :class:`~vmdpotential.interactions.program.TracedProgram`, which every
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -258,17 +259,10 @@ def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int],
 class RecordingBackEnd:
     """Back end that records operations, so that a program or its derivative can be traced again."""
 
-    const = staticmethod(lambda value: Expression("const", float(value)))
-    add = staticmethod(lambda a, b: _record("add", a, b))
-    sub = staticmethod(lambda a, b: _record("sub", a, b))
-    mul = staticmethod(lambda a, b: _record("mul", a, b))
-    div = staticmethod(lambda a, b: _record("div", a, b))
-    fma = staticmethod(lambda a, b, c: _record("fma", a, b, c))
-    min = staticmethod(lambda a, b: _record("min", a, b))
-    max = staticmethod(lambda a, b: _record("max", a, b))
-    less = staticmethod(lambda a, b: _record("less", a, b))
-    select = staticmethod(lambda condition, a, b: _record("select", condition, a, b))
-    sqrt = staticmethod(lambda a: _record("sqrt", a))
-    exp = staticmethod(lambda a: _record("exp", a))
-    erfc = staticmethod(lambda a: _record("erfc", a))
-    interpolate = staticmethod(lambda a, *values: _record("interpolate", a, *values))
+    def const(self, value: float) -> Expression:
+        """Return a number."""
+        return Expression("const", float(value))
+
+    def __getattr__(self, operation: str) -> Callable[..., Expression]:
+        """Return the function that records an operation."""
+        return partial(_record, operation)
