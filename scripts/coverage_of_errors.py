@@ -18,15 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from vmdpotential.frames.statistics import (
-    MIN_STATISTICS_BLOCKS,
-    BlockMean,
-    FrameMean,
-    Uncertainty,
-    as_equal,
-    uncertainties_of_means,
-    uncertainty_of_mean,
-)
+from vmdpotential.frames.errors_of_means import Uncertainty, as_equal, uncertainties_of_means, uncertainty_of_mean
+from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, FrameMean
 
 Floats = NDArray[np.float64]
 

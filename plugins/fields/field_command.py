@@ -15,8 +15,7 @@ from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
-from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import (
+from vmdpotential.frames.errors_of_means import (
     error_text,
     explain_errors,
     spanned_correlation_times,
@@ -25,6 +24,7 @@ from vmdpotential.frames.statistics import (
     uncertainty_of_mean,
     without_nan,
 )
+from vmdpotential.frames.options import Execution
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.charges import ChargeReport

@@ -35,14 +35,9 @@ from vmdpotential.errors import InputError, UsageError, count_of
 from vmdpotential.execution.blocks import piece_size
 from vmdpotential.execution.work import Arrays, WorkNeeds
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.errors_of_means import as_equal, spanned_correlation_times, too_short, uncertainty_of_mean
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import (
-    BlockMean,
-    as_equal,
-    spanned_correlation_times,
-    too_short,
-    uncertainty_of_mean,
-)
+from vmdpotential.frames.statistics import BlockMean
 from vmdpotential.frames.sums import FrameSum, TotalOverFrames, named_arrays
 from vmdpotential.frames.task import FrameTask, MergedSums, run_task
 from vmdpotential.grid.lattice import Grid

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.arrays import Floats
-from vmdpotential.frames.statistics import FrameMean, error_text, without_nan
+from vmdpotential.frames.errors_of_means import error_text, without_nan
+from vmdpotential.frames.statistics import FrameMean
 from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import ReportRows
 from vmdpotential.results import TableColumns

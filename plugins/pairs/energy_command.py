@@ -17,8 +17,9 @@ from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.errors_of_means import Uncertainty, error_text, without_nan
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import FrameMean, Uncertainty, error_text, without_nan
+from vmdpotential.frames.statistics import FrameMean
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.radii import RADII_SETS

@@ -14,8 +14,8 @@ from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
+from vmdpotential.frames.errors_of_means import Uncertainty, without_nan
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.statistics import Uncertainty, without_nan
 from vmdpotential.frames.task import MergedSums, run_task
 from vmdpotential.maps import MapOptions, Medium
 from vmdpotential.maps.options import Engine, MethodOptions

@@ -9,8 +9,9 @@ import pytest
 from helpers import slow, water
 
 from vmdpotential import registry
-from vmdpotential.frames import statistics
-from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments, spanned_correlation_times
+from vmdpotential.frames import errors_of_means, statistics
+from vmdpotential.frames.errors_of_means import spanned_correlation_times
+from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 
@@ -51,9 +52,9 @@ def test_moments_are_numpys_however_they_are_merged():
 @pytest.mark.parametrize("time", [0, 2, 10, 40])
 def test_inefficiency_is_that_of_the_correlation_time(time):
     keep = np.exp(-1 / time) if time else 0.0
-    results = [statistics.inefficiency(autoregressive(2000, 50, time, seed)) for seed in range(5)]
+    results = [errors_of_means.inefficiency(autoregressive(2000, 50, time, seed)) for seed in range(5)]
     assert np.mean(results) == pytest.approx((1 + keep) / (1 - keep), rel=0.06)
-    single = [statistics.correlation_time(autoregressive(4000, 1, time, seed)[:, 0]) for seed in range(20)]
+    single = [errors_of_means.correlation_time(autoregressive(4000, 1, time, seed)[:, 0]) for seed in range(20)]
     assert np.mean(single) == pytest.approx(keep / (1 - keep), rel=0.15, abs=0.03)
 
 
@@ -70,7 +71,7 @@ def test_standard_error_of_a_map(time):
             blocks.add(len(part), part.mean(0))
         np.testing.assert_allclose(blocks.mean, values.mean(0))
         assert 1 < np.sqrt(np.mean(blocks.uncertainty().error ** 2)) / true < 1.4
-        assert 0.9 < np.sqrt(np.mean(statistics.uncertainty_of_mean(values).error ** 2)) / true < 1.4
+        assert 0.9 < np.sqrt(np.mean(errors_of_means.uncertainty_of_mean(values).error ** 2)) / true < 1.4
         means.append(values.mean(0) - 5.0)
     assert np.sqrt(np.mean(np.square(means))) == pytest.approx(true, rel=0.1)
 
@@ -80,14 +81,14 @@ def test_what_has_no_error():
     blocks.add(3, [1.0, 2.0], [0.0, 3.0])
     assert blocks.uncertainty() is None
     np.testing.assert_allclose(blocks.deviation(), [0, 1])
-    assert statistics.uncertainty_of_mean([1.0]) is None
+    assert errors_of_means.uncertainty_of_mean([1.0]) is None
     assert FrameMean().uncertainty() is None
     constant = np.full((50, 2), 3.0)
-    assert statistics.inefficiency(constant) == pytest.approx(1)
-    assert (statistics.uncertainty_of_mean(constant).error == 0).all()
+    assert errors_of_means.inefficiency(constant) == pytest.approx(1)
+    assert (errors_of_means.uncertainty_of_mean(constant).error == 0).all()
     walk = np.arange(100.0)
-    assert statistics.uncertainty_of_mean(walk) is None
-    both = statistics.uncertainties_of_means(np.stack([walk, np.sin(37 * walk**2)], 1))
+    assert errors_of_means.uncertainty_of_mean(walk) is None
+    both = errors_of_means.uncertainties_of_means(np.stack([walk, np.sin(37 * walk**2)], 1))
     assert np.isnan(both.error).tolist() == [True, False]
 
 
@@ -135,8 +136,8 @@ def test_error_of_half_a_trajectory(half):
     for _ in universe.trajectory[half]:
         sizes.append(universe.atoms.radius_of_gyration())
         bonds.append(np.linalg.norm(carbons.positions - oxygens.positions, axis=1).mean())
-    assert statistics.uncertainty_of_mean(sizes) is None
-    assert statistics.uncertainty_of_mean(bonds) is not None
+    assert errors_of_means.uncertainty_of_mean(sizes) is None
+    assert errors_of_means.uncertainty_of_mean(bonds) is not None
 
 
 def test_large_arrays_are_merged_in_parts():
@@ -151,17 +152,17 @@ def test_large_arrays_are_merged_in_parts():
 
 @pytest.mark.parametrize(("frames", "time"), [(24, 2), (30, 3)])
 def test_a_short_series_is_known_to_be_short(frames, time):
-    result = np.mean([statistics.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
+    result = np.mean([errors_of_means.inefficiency(autoregressive(frames, 4000, time, seed)) for seed in range(3)])
     assert result == pytest.approx(frames * true_error(frames, time) ** 2, rel=0.1)
 
 
 def test_the_error_of_one_curve_does_not_depend_on_others():
     series = np.stack([autoregressive(200, 8, 0, 0), autoregressive(200, 8, 5, 1)], 1)
-    alone = statistics.uncertainty_of_mean(series[:, 0]).error
-    np.testing.assert_allclose(alone, statistics.uncertainty_of_mean(series[:, 0].copy()).error)
+    alone = errors_of_means.uncertainty_of_mean(series[:, 0]).error
+    np.testing.assert_allclose(alone, errors_of_means.uncertainty_of_mean(series[:, 0].copy()).error)
     # a series that is slower than those that it is looked at with has its own correlation time
     mixed = np.concatenate([autoregressive(1000, 30, 0, 2), autoregressive(1000, 1, 10, 3)], axis=1)
-    error = statistics.uncertainty_of_mean(mixed).error
+    error = errors_of_means.uncertainty_of_mean(mixed).error
     assert error[-1] > 2.5 * np.median(error)
 
 

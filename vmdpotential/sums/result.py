@@ -190,21 +190,14 @@ def check_frames(count: int) -> None:
 
 
 class UnstatedProperties:
-    """The properties of :class:`Result` that are None for a plain sum of terms."""
+    """The properties of :class:`Result` that are None for a plain sum of terms in memory."""
 
-    @property
-    def errors(self) -> Errors | None:
-        """None: they have to be measured."""
-        return None
+    errors: Errors | None = None
+    distances: Floats | None = None
 
     @property
     def solvated(self) -> SolvationTerms | None:
         """None: there is no solution around the charges."""
-        return None
-
-    @property
-    def distances(self) -> Floats | None:
-        """None: they were not requested."""
         return None
 
     @property
@@ -230,17 +223,7 @@ class HostResult(UnstatedProperties):
 
     def __init__(self, maps: NDArray[Any], device_seconds: float | None = None, distances: Floats | None = None,
                  errors: Errors | None = None) -> None:
-        self.maps, self.device_seconds, self._distances, self._errors = maps, device_seconds, distances, errors
-
-    @property
-    def distances(self) -> Floats | None:
-        """Distances of points to the nearest charge, if they were requested."""
-        return self._distances
-
-    @property
-    def errors(self) -> Errors | None:
-        """The errors, if the sum itself estimates them."""
-        return self._errors
+        self.maps, self.device_seconds, self.distances, self.errors = maps, device_seconds, distances, errors
 
     def __repr__(self) -> str:
         points = " x ".join(map(str, self.maps.shape[1:]))
