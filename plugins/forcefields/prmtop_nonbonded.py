@@ -35,7 +35,8 @@ def read_nonbonded(path: Path) -> Nonbonded:
     _check(sections, "ATOM_TYPE_INDEX", types, kinds)
     rows = _rows(sections, kinds, pointers)
     c12, c6 = _table(sections, "LENNARD_JONES", rows)
-    exclusions = _exclusions(sections, count, int(pointers[10]))
+    exclusions = listed_exclusions(sections, count, int(pointers[10]))
+    exclusions = unique_pairs(exclusions[exclusions[:, 1] >= 0], count)
     pairs, scee, scnb = _pairs14(sections, pointers, count)
     kind = "LENNARD_JONES_14" if "LENNARD_JONES_14_ACOEF" in sections else "LENNARD_JONES"
     c12_14, c6_14 = (table[types[pairs[:, 0]], types[pairs[:, 1]]] / scnb for table in _table(sections, kind, rows))
@@ -86,8 +87,14 @@ def _table(sections: Sections, kind: str, rows: Integers) -> tuple[Floats, Float
     return result[0], result[1]
 
 
-def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
-    """Return the excluded pairs (E, 2), without the entries 0 of atoms that have none."""
+def listed_exclusions(sections: Sections, count: int, entries: int) -> Integers:
+    """Return atom and partner of each entry (E, 2) of the list of excluded atoms; atoms without any have partner -1.
+
+    Raises
+    ------
+    InputError
+        When the list disagrees with its counts, or has atoms that do not exist.
+    """
     sizes = sections.integers("NUMBER_EXCLUDED_ATOMS", count)
     partners = sections.integers("EXCLUDED_ATOMS_LIST", entries)
     if (sizes < 0).any() or sizes.sum() != entries:
@@ -95,8 +102,7 @@ def _exclusions(sections: Sections, count: int, entries: int) -> Integers:
         raise InputError(f"{sections.path}: section NUMBER_EXCLUDED_ATOMS (line {line}) disagrees with the list of "
                          f"{entries} excluded atoms", "write it again")
     _check(sections, "EXCLUDED_ATOMS_LIST", partners, count + 1)
-    pairs = np.stack([np.repeat(np.arange(count), sizes), partners - 1], axis=1)
-    return unique_pairs(pairs[partners > 0], count)
+    return np.stack([np.repeat(np.arange(count), sizes), partners - 1], axis=1)
 
 
 def _pairs14(sections: Sections, pointers: Integers, count: int) -> tuple[Integers, Floats, Floats]:

@@ -26,7 +26,7 @@ from vmdpotential.molecule.structure import Integers, Structure
 
 from .ion_parameters import PARAMETERS_HINT, lennard_jones_of
 from .prmtop_ions import TERM_PARAMETERS, TERM_SECTIONS, IonDefinition, check_ion, definition_of
-from .prmtop_nonbonded import read_nonbonded
+from .prmtop_nonbonded import listed_exclusions, read_nonbonded
 
 #: Sections with a value for each atom, and the value for an ion of a kind that is not in the prmtop; None if it depends
 #: on the ion.
@@ -327,12 +327,7 @@ class _Edit:
                 self._put(name, np.column_stack([atoms + 1, terms[:, size]])[keep].reshape(-1))
                 counts[0] = keep.sum()
                 self._put(count, counts)
-        sizes = self.sections.integers("NUMBER_EXCLUDED_ATOMS", self.old)
-        partners = self.sections.integers("EXCLUDED_ATOMS_LIST", int(self.pointers[10]))
-        if (sizes < 0).any() or sizes.sum() != len(partners):
-            raise InputError(f"{self.path}: section NUMBER_EXCLUDED_ATOMS disagrees with the list of excluded atoms")
-        partners = self._renumbered("EXCLUDED_ATOMS_LIST", partners)
-        owners = self.new[np.repeat(np.arange(self.old), sizes)]
+        owners, partners = self.new[listed_exclusions(self.sections, self.old, int(self.pointers[10]))].T
         keep = (owners >= 0) & (partners >= 0)
         pairs = np.concatenate([np.column_stack([owners[keep], partners[keep]]),
                                 *(start + definition.exclusions for start, _, definition in self.polyatomic)])

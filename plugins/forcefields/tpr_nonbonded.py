@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,9 +161,8 @@ def collecting(path: Path) -> Iterator[TprParameters]:
         return numbers
 
     kept = TprParameters()
-    lists: list[Any] = []
-    atoms: list[Any] = []
-    numbers: deque[list[int]] = deque(maxlen=2)  # where each atom's exclusions end, and their atoms
+    # of numbers the last two: where each atom's exclusions end, and their atoms
+    latest: dict[str, deque[Any]] = {name: deque(maxlen=2) for name in ("do_ilists", "do_atoms", "ndo_int")}
     originals = {name: getattr(utils, name) for name in (
         "do_ffparams", "do_iparams", "do_ilists", "do_moltype", "do_atoms", "do_molblock", "ndo_int")}
     versions: list[int] = []
@@ -213,21 +212,17 @@ def collecting(path: Path) -> Iterator[TprParameters]:
         finally:
             data.unpack_real = read
 
-    def keep_atoms(*arguments: Any) -> Any:
-        result = originals["do_atoms"](*arguments)
-        atoms[:] = result.atoms
-        return result
+    def kept_results(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            result = originals[name](*arguments)
+            latest[name].append(list(result) if name == "do_ilists" else result)
+            return latest[name][-1]
 
-    def keep_lists(*arguments: Any) -> Any:
-        lists[:] = originals["do_ilists"](*arguments)
-        return list(lists)
-
-    def keep_numbers(*arguments: Any) -> Any:
-        numbers.append(originals["ndo_int"](*arguments))
-        return numbers[-1]
+        return call
 
     def keep_molecule(*arguments: Any) -> Any:
         result = originals["do_moltype"](*arguments)
+        lists, atoms = latest["do_ilists"][-1], latest["do_atoms"][-1].atoms
         entries = {entry.ik[0]: np.array(entry.iatoms, np.int64) for entry in lists if entry.nr}
         molecule = Molecule(np.array([atom.tp for atom in atoms], np.int64))
         if "LJ14" in entries:
@@ -237,14 +232,13 @@ def collecting(path: Path) -> Iterator[TprParameters]:
         molecule.others = tuple(sorted({"LJC14_Q", "LJC_NB"} & set(entries)))
         second = [kept.functions[k] for k in molecule.pairs14[:, 0]]
         molecule.perturbed = any((a.tp, a.q) != (a.typeB, a.qB) for a in atoms) or any(c[:2] != c[2:] for c in second)
-        ends, partners = numbers
+        ends, partners = latest["ndo_int"]
         molecule.exclusions = _excluded(ends, partners, len(atoms))
         kept.molecules[result.name.decode()] = molecule
         return result
 
-    wrappers = {"do_ffparams": keep_general, "do_iparams": keep_functions, "do_ilists": keep_lists,
-            "do_moltype": keep_molecule, "do_atoms": keep_atoms, "do_molblock": keep_block,
-            "ndo_int": keep_numbers}
+    wrappers = {"do_ffparams": keep_general, "do_iparams": keep_functions, "do_moltype": keep_molecule,
+                "do_molblock": keep_block, **{name: kept_results(name) for name in latest}}
     with _patching:  # all threads share the module's functions
         for name, function in wrappers.items():
             setattr(utils, name, function)

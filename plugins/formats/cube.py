@@ -90,17 +90,15 @@ def _row(count: int, numbers: Iterable[float]) -> str:
 
 def _comment(grid: Grid) -> str:
     items = provenance_entries(grid)
-    for shorten in (False, True):
-        if shorten and "inputs" in items:
-            items["inputs"] = "|".join(name.rsplit("/", 1)[-1] for name in items["inputs"].split("|"))
-        text = "; ".join(f"{name}: {value}" for name, value in items.items())
-        if len(text) <= _COMMENT:
-            return text
-    # extremely long names: leave out the longest items, so that none is cut
-    while len(text) > _COMMENT:
+
+    def text() -> str:
+        return "; ".join(f"{name}: {value}" for name, value in items.items())
+
+    if len(text()) > _COMMENT and "inputs" in items:
+        items["inputs"] = "|".join(name.rsplit("/", 1)[-1] for name in items["inputs"].split("|"))
+    while len(text()) > _COMMENT:  # extremely long names: leave out the longest items, so that none is cut
         items.pop(max(items, key=lambda name: len(items[name])))
-        text = "; ".join(f"{name}: {value}" for name, value in items.items())
-    return text
+    return text()
 
 
 def read_cube(path: Path) -> Grid:

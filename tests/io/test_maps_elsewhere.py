@@ -12,11 +12,10 @@ import gridData
 import mrcfile
 import numpy as np
 import pytest
-from map_files import BOHR, COUNTING, DIGITS, cube_text, dx_text, make, writable
+from map_files import COUNTING, DIGITS, FAR, dx_text, make, writable
 from messages import naming
 
 from vmdpotential.errors import InputError
-from vmdpotential.grid.lattice import Provenance
 from vmdpotential.io.maps import read_map, write_map
 from vmdpotential.io.maps.ccp4 import Ccp4Writer
 from vmdpotential.io.maps.dx import write_dx
@@ -25,17 +24,11 @@ from vmdpotential.io.maps.mapformat import write_layers
 # --- other programs read what we write -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".dx", ".cube"])
-def test_the_far_corner_is_right_for_other_programs(tmp_path, suffix):
+def test_the_far_corner_is_right_for_other_programs(tmp_path):
     """After the last of 300 steps of no round length; six decimals were 1e-4 A off."""
-    grid = make(shape=(300, 2, 3), origin=(-70.123456789, 1 / 3, 1e-7), spacing=(61.64472315757705 / 124, 1 / 3, 2 / 3))
-    write_map(grid, tmp_path / f"map{suffix}")
-    if suffix == ".cube":
-        _, _, origin, steps, _ = plain_cube(tmp_path / "map.cube")
-        last = origin + (np.array(grid.lattice.shape) - 1) @ steps
-    else:
-        other = gridData.Grid(str(tmp_path / "map.dx"))
-        last = np.array([edge[-1] for edge in other.midpoints])
+    grid = make(**FAR)
+    write_map(grid, tmp_path / "map.dx")
+    last = np.array([edge[-1] for edge in gridData.Grid(str(tmp_path / "map.dx")).midpoints])
     np.testing.assert_allclose(last, grid.lattice.last, rtol=0, atol=1e-6)
 
 
@@ -105,33 +98,6 @@ def test_gemmi_reads(tmp_path, suffix):
     np.testing.assert_allclose(
         [cell.a, cell.b, cell.c], grid.lattice.spacing * grid.lattice.shape, rtol=1e-6)
     assert (cell.alpha, cell.beta, cell.gamma) == (90, 90, 90)
-
-
-def plain_cube(path):
-    """A second reader of cube files, by the letter of their description."""
-    with open(path) as stream:
-        comments = [stream.readline() for _ in range(2)]
-        words = stream.read().split()
-    atoms, origin = int(words[0]), np.array(words[1:4], float)
-    rows = [words[4 + 4 * n : 8 + 4 * n] for n in range(3)]
-    shape = [int(row[0]) for row in rows]
-    steps = np.array([row[1:] for row in rows], float)
-    data = words[16 + 5 * atoms :]
-    assert len(data) == np.prod(shape)
-    return comments, atoms, origin * BOHR, steps * BOHR, np.array(data, np.float32).reshape(shape)
-
-
-def test_cube_by_a_second_reader(tmp_path):
-    grid = make()
-    write_map(grid, tmp_path / "map.cube")
-    comments, atoms, origin, steps, values = plain_cube(tmp_path / "map.cube")
-    assert atoms == 1  # VMD takes a file without atoms for one of orbitals
-    # the buffers of VMD's reader
-    assert len(comments[0]) < 255
-    assert len(comments[1]) < 1023
-    np.testing.assert_allclose(origin, grid.lattice.origin, atol=1e-6)
-    np.testing.assert_allclose(steps, np.diag(grid.lattice.spacing), atol=1e-6)
-    np.testing.assert_allclose(values, grid.values, rtol=6e-6)
 
 
 def test_dx_suits_every_viewer(tmp_path):
@@ -289,35 +255,6 @@ def test_mrc_of_any_byte_order_axis_order_and_mode(tmp_path, order, dtype):
         other = gemmi.read_ccp4_map(str(tmp_path / "map.mrc"))
         other.setup(float("nan"), gemmi.MapSetup.ReorderOnly)
         np.testing.assert_array_equal(np.array(other.grid, copy=False), values)
-
-
-@pytest.mark.parametrize(
-    ("text", "unit"),
-    [
-        (cube_text(), BOHR),
-        (cube_text(extra=" 1"), BOHR),  # NVAL
-        (cube_text(natoms="-1", atom="8 8.0 0 0 0\n 1 27\n"), BOHR),  # one orbital
-        (cube_text(counts=(-2, -2, -2)), 1.0),  # angstrom
-        (cube_text(natoms="0", atom=""), BOHR),
-    ],
-)
-def test_dialects_of_cube(tmp_path, text, unit):
-    (tmp_path / "map.cube").write_text(text)
-    grid = read_map(tmp_path / "map.cube")
-    np.testing.assert_array_equal(grid.values, COUNTING)
-    np.testing.assert_allclose(grid.lattice.origin, np.array([1, 2, 3]) * unit)
-    np.testing.assert_allclose(grid.lattice.spacing, 0.5 * unit)
-
-
-def test_cube_comments_stay_short_whatever_the_names(tmp_path):
-    names = tuple(f"/some/very/long/folder/{'n' * 100}/{i}.pdb" for i in range(20))
-    grid = make(provenance=Provenance(method="direct", inputs=names))
-    write_map(grid, tmp_path / "map.cube")
-    comments = plain_cube(tmp_path / "map.cube")[0]
-    assert len(comments[1]) < 1023
-    back = read_map(tmp_path / "map.cube")
-    assert back.provenance.inputs == tuple(f"{i}.pdb" for i in range(20))
-    assert (back.provenance.method, back.temperature) == ("direct", 298.15)
 
 
 def test_npz_opens_without_us(tmp_path):

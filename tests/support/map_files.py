@@ -18,6 +18,10 @@ PROVENANCE = Provenance(
     inputs=("my protein; 100%.psf", "/a  long/folder, with 'quotes' and Ångström/" + "x" * 150 + ".pdb"),
 )
 
+#: Lattice of many steps of no round length, for :func:`make`.
+FAR = {"shape": (300, 2, 3), "origin": (-70.123456789, 1 / 3, 1e-7),
+       "spacing": (61.64472315757705 / 124, 1 / 3, 2 / 3)}
+
 
 def make(shape=(5, 6, 7), origin=(-3, 4, 7.5), spacing=(0.5, 0.75, 1.25), seed=1, **changes):
     values = np.random.default_rng(seed).normal(size=shape).astype(np.float32) * 40

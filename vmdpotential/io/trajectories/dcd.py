@@ -22,10 +22,15 @@ def check_markers(path: Path) -> None:
                          "write it again with 32 bits, such as by VMD")
 
 
+def _words(path: Path, size: int) -> NDArray[np.int32]:
+    """Return the first bytes as numbers in the file's byte order."""
+    start = first_bytes(path, size)
+    return np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+
+
 def version(path: Path) -> int:
     """Return the version of CHARMM that the header of a DCD states: 24 in files of most other programs, 0 of X-PLOR."""
-    start = first_bytes(path, 92)
-    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+    words = _words(path, 92)
     return int(words[21]) if len(words) > 21 and words[0] == 84 else 0
 
 
@@ -35,8 +40,7 @@ def ends_within_frame(path: Path, atoms: int) -> bool:
     The size of each record is written before and after it. The records are a header of 84 bytes, titles, the number of
     atoms; then for every frame the cell, if the header says so, and x, y and z of all atoms. False for other layouts.
     """
-    start = first_bytes(path, 4096)
-    words = np.frombuffer(start[: len(start) // 4 * 4], "<i4" if start[:1] == b"T" else ">i4")
+    words = _words(path, 4096)
     if len(words) < 24 or words[0] != 84:
         return False
     fixed, has_cell, fourth = words[[10, 12, 13]]

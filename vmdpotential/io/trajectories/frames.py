@@ -244,13 +244,13 @@ def read_frame(path: str | Path, atoms: int, frame: int = 0) -> tuple[NDArray[np
     InputError, BackendError
         As by iteration over a :class:`Trajectory`.
     """
-    trajectory = Trajectory(Path(path), atoms, slice(frame, frame + 1 or None))
-    count = len(replace(trajectory, frames=slice(None)).numbers())
+    whole = Trajectory(Path(path), atoms)
+    count = len(whole.numbers())
     if not -count <= frame < count:
         raise InputError(f"{path}: has {count} frames, so there is no frame {frame}")
     if count > 1 and not frame:
         log.warning("%s: contains %d frames; the first one is used", path, count)
-    only = next(trajectory._frames())
+    only = next(whole.part(range(count)[frame:][:1])._frames())
     return only.positions, only.cell
 
 
