@@ -9,9 +9,6 @@
 // take one after the other; the blocks of a GPU are divided into teams that take different ones, because the steps of a
 // single solution are too short for all of them.
 #include "kernel.h"
-#ifndef __CUDACC__
-#include "vectors.h"
-#endif
 
 // Sweeps in each direction on the coarsest level; on each other level before and after the coarser ones.
 #define COARSEST_SWEEPS 6
@@ -20,7 +17,8 @@
 struct Equation {
     const index_t *shapes, *starts;   // (levels, 3); (levels + 1,) where levels begin and end in arrays of all of them
     const float *x, *y, *z;           // conductances of the edges from each node of the finest level along an axis
-    float *coarse;                    // those along x of all coarse levels, then y, then z
+    float *coarse;                    // those along x of all coarse levels, then y, then z; on CPUs of all levels, and
+                                      // then what the ions add to the diagonal of the finest one
     float *inverse;                   // of all levels: the inverse diagonals
     float *scratch;                   // for each system, of all levels: u, and the residual f; of the finest level: the
                                       // direction, and the ions' contribution at w for the full equation. Faces are 0
@@ -40,7 +38,7 @@ struct Equation {
 DEVICE Equation equation_of(const Equation &args, index_t system)
 {
     Equation own = args;
-    const index_t nodes = args.starts[1];
+    const index_t nodes = args.shapes[0] * args.shapes[1] * args.shapes[2];
     own.scratch += system * args.stride;
     own.w += system * nodes;
     own.sources += system * nodes;
@@ -68,6 +66,37 @@ template <class Body> DEVICE void for_systems(const Equation &args, const Team &
 #endif
 }
 
+DEVICE float *direction_of(const Equation &args) { return args.scratch + 2 * args.starts[args.levels]; }
+
+// The ions' term at a potential, divided by its coefficient in the linear equation, or the derivative of that.
+DEVICE double of_ions(const Equation &args, double w, bool derivative)
+{
+    double total = 0;
+    for (index_t n = 0; n < args.kinds; n++) {
+        const double valence = args.ions[2 * n], share = args.ions[2 * n + 1];
+        total += (derivative ? share : -share / valence) * exp(fmin(50.0, -valence * w));
+    }
+    return total;
+}
+
+// The residual of w at a node, in float64, with the ions' charge there, divided by its coefficient.
+DEVICE float rest_with(const Equation &args, index_t at, double charge)
+{
+    const index_t sy = args.shapes[2], sx = args.shapes[1] * sy;
+    const float *w = args.w, *x = args.x, *y = args.y, *z = args.z;
+    const double c = w[at];
+    const double total = x[at] * (w[at + sx] - c) + x[at - sx] * (w[at - sx] - c) + y[at] * (w[at + sy] - c)
+        + y[at - sy] * (w[at - sy] - c) + z[at] * (w[at + 1] - c) + z[at - 1] * (w[at - 1] - c);
+    return (float)(total + args.sources[at] - args.k2[at] * charge);
+}
+
+DEVICE float exact_rest(const Equation &args, index_t at)
+{
+    const double c = args.w[at];
+    return rest_with(args, at, !args.kinds ? c : args.k2[at] > 0 ? of_ions(args, c, false) : 0);
+}
+
+#ifdef __CUDACC__
 // The arrays of a level, as in Equation.
 struct Level {
     int nx, ny, nz;
@@ -89,8 +118,6 @@ DEVICE Level level_of(const Equation &args, index_t n)
     const float *x = args.coarse + args.starts[n] - finest, *y = x + all - finest;
     return {nx, ny, nz, x, y, y + all - finest, d, u, f};
 }
-
-DEVICE float *direction_of(const Equation &args) { return args.scratch + 2 * args.starts[args.levels]; }
 
 // The contribution of the ions to the diagonal of the finest level, at w for the full equation.
 DEVICE const float *added_of(const Equation &args)
@@ -124,30 +151,6 @@ DEVICE float outflow(const Level &l, index_t at, const float *p, const float *ad
         + l.y[at - sy] * (c - p[at - sy]) + l.z[at] * (c - p[at + 1]) + l.z[at - 1] * (c - p[at - 1]) + added[at] * c;
 }
 
-// The ions' term at a potential, divided by its coefficient in the linear equation, or the derivative of that.
-DEVICE double of_ions(const Equation &args, double w, bool derivative)
-{
-    double total = 0;
-    for (index_t n = 0; n < args.kinds; n++) {
-        const double valence = args.ions[2 * n], share = args.ions[2 * n + 1];
-        total += (derivative ? share : -share / valence) * exp(fmin(50.0, -valence * w));
-    }
-    return total;
-}
-
-// The residual of w at a node, in float64.
-DEVICE float exact_rest(const Equation &args, const Level &l, index_t at)
-{
-    const index_t sx = l.plane(), sy = l.nz;
-    const float *w = args.w;
-    const double c = w[at];
-    const double total = l.x[at] * (w[at + sx] - c) + l.x[at - sx] * (w[at - sx] - c) + l.y[at] * (w[at + sy] - c)
-        + l.y[at - sy] * (w[at - sy] - c) + l.z[at] * (w[at + 1] - c) + l.z[at - 1] * (w[at - 1] - c);
-    const double charge = !args.kinds ? c : args.k2[at] > 0 ? of_ions(args, c, false) : 0;
-    return (float)(total + args.sources[at] - args.k2[at] * charge);
-}
-
-#ifdef __CUDACC__
 // Number of nodes of a level below which one block alone is faster than several that have to synchronise.
 #define SMALL_LEVEL 6000
 
@@ -264,47 +267,115 @@ DEVICE bool turn(const Level &l, const Team &team, float beta, const float *adde
 
 DEVICE void compute_rest(const Equation &args, const Level &l, const Team &team)
 {
-    for_inner(l, team, [&](index_t at, int, int, int) { l.f[at] = exact_rest(args, l, at); });
+    for_inner(l, team, [&](index_t at, int, int, int) { l.f[at] = exact_rest(args, at); });
+}
+
+DEVICE void sum_squares(const Level &l, const Team &team, const float *values, double *sums)
+{
+    sum_inner(l, team, sums, [=](index_t at) { return values[at] * values[at]; });
+}
+
+// Add a step along p to w, subtract it along q from the residual, and write the sums of the squares of that.
+DEVICE void advance(const Equation &args, const Level &l, const Team &team, float step, const float *p, const float *q,
+                    double *sums)
+{
+    float *w = args.w, *f = l.f;
+    sum_inner(l, team, sums, [=](index_t at) {
+        w[at] += step * p[at];
+        const float value = f[at] - step * q[at];
+        f[at] = value;
+        return value * value;
+    });
+}
+
+DEVICE void clear_level(const Level &l, const Team &team)
+{
+    for_inner(l, team, [=](index_t at, int, int, int) { l.u[at] = 0; });
 }
 #else
 // Number of nodes of a level below which one thread alone is faster than several that have to synchronise.
 #define SMALL_LEVEL 30000
-// Vectors that are solved for together: one by one, each would have to wait until the previous one is written.
-#define TOGETHER 4
+
+// On CPUs the nodes of a plane are divided by colours: first those at even places of the plane, then those at odd ones.
+// Rows have an odd number of places, so that all neighbours of a node in its plane are of the other kind, and sweeps over
+// a colour run through memory.
+struct Level {
+    int nx, ny, nz;
+    index_t stride, half;             // places of a row, and of half a plane
+    const float *x, *y, *z, *d;
+    float *u, *f;
+
+    index_t plane() const { return 2 * half; }
+    index_t place(index_t i, index_t kind) const { return (2 * i + kind) * half; }
+    // The nodes of a kind in the inner rows of a plane.
+    index_t begin(index_t kind) const { return (stride - kind + 1) / 2; }
+    index_t end(index_t kind) const { return ((ny - 1) * stride - kind + 1) / 2; }
+};
+
+static Level level_of(const Equation &args, index_t n)
+{
+    const index_t *shape = args.shapes + 3 * n, all = args.starts[args.levels], stride = shape[2] | 1;
+    const float *x = args.coarse + args.starts[n];
+    float *u = args.scratch + args.starts[n];
+    return {(int)shape[0], (int)shape[1], (int)shape[2], stride, (shape[1] * stride + 1) / 2, x, x + all, x + 2 * all,
+            args.inverse + args.starts[n], u, u + all};
+}
+
+// What the ions add to the diagonal of the finest level, at w for the full equation.
+static float *added_of(const Equation &args) { return args.coarse + 3 * args.starts[args.levels]; }
+
+// The nodes of a row at even and at odd places of it.
+template <class Number> struct Row {
+    Number *even, *odd;
+};
+
+template <class Number> static Row<Number> row_of(const Level &l, Number *values, index_t i, index_t j)
+{
+    const index_t first = j * l.stride, kind = first % 2;
+    return {values + l.place(i, kind) + first / 2, values + l.place(i, 1 - kind) + (first + 1) / 2};
+}
+
+static void put_row(const Level &l, const float *row, float *values, index_t i, index_t j)
+{
+    const Row<float> to = row_of(l, values, i, j);
+#pragma omp simd
+    for (index_t n = 0; n < l.nz / 2; n++) {
+        to.even[n] = row[2 * n];
+        to.odd[n] = row[2 * n + 1];
+    }
+    if (l.nz % 2)
+        to.even[l.nz / 2] = row[l.nz - 1];
+}
+
+// Room for numbers, 0 at first.
+struct Scratch {
+    float *values;
+    Scratch(index_t count) : values((float *)calloc(count, sizeof(float))) {}
+    ~Scratch() { free(values); }
+    Scratch(const Scratch &) = delete;
+};
 
 // A thread's share of the inner planes.
-DEVICE void share(const Level &l, const Team &team, index_t &first, index_t &last)
+static void share(const Level &l, const Team &team, index_t &first, index_t &last)
 {
     team.part(l.nx - 2, first, last);
     first++;
     last++;
 }
 
-// Call body(at, i, j, k) for the inner nodes.
-template <class Body> DEVICE void for_inner(const Level &l, const Team &team, Body body)
-{
-    index_t first, last;
-    share(l, team, first, last);
-    for (index_t i = first; i < last; i++)
-        for (index_t j = 1; j < l.ny - 1; j++)
-#pragma omp simd
-            for (index_t k = 1; k < l.nz - 1; k++)
-                body(l.row(i, j) + k, i, j, k);
-}
-
-// Write the sum of what body(at) returns over the inner nodes of each plane to sums.
-template <class Body> DEVICE void sum_inner(const Level &l, const Team &team, double *sums, Body body)
+// Write the sum of what body(at) returns over the nodes of each plane to sums; at faces it has to be 0.
+template <class Body> static void sum_inner(const Level &l, const Team &team, double *sums, Body body)
 {
     index_t first, last;
     share(l, team, first, last);
     for (index_t i = first; i < last; i++) {
         double total = 0;
-        for (index_t j = 1; j < l.ny - 1; j++) {
-            const index_t row = l.row(i, j);
+        for (index_t j = 0; j < l.plane(); j += l.stride) {
+            const index_t row = i * l.plane() + j, end = l.plane() - j < l.stride ? l.plane() - j : l.stride;
             float part = 0;
 #pragma omp simd reduction(+ : part)
-            for (index_t k = 1; k < l.nz - 1; k++)
-                part += body(row + k);
+            for (index_t at = row; at < row + end; at++)
+                part += body(at);
             total += part;
         }
         sums[i] = total;
@@ -312,7 +383,7 @@ template <class Body> DEVICE void sum_inner(const Level &l, const Team &team, do
 }
 
 // The sum over all planes.
-DEVICE double sum_of(const Level &l, const Team &, const double *sums)
+static double sum_of(const Level &l, const Team &, const double *sums)
 {
     double total = 0;
     for (index_t i = 0; i < l.nx; i++)
@@ -320,129 +391,117 @@ DEVICE double sum_of(const Level &l, const Team &, const double *sums)
     return total;
 }
 
-// Whether colours alternate along the whole of a plane, so that its inner rows can be processed as one run of nodes,
-// with the face nodes between rows. The last vector may extend into the last row, which is a face.
-DEVICE bool alternates(const Level &l) { return l.nz >= FLOATS && l.nz % 2; }
+// Pointers for the nodes of a kind in a plane: conductances of their edges, and values at the other ends.
+struct Stencil {
+    const float *x, *lower_x, *y, *lower_y, *z, *lower_z, *above, *below, *behind, *before, *right, *left;
 
-DEVICE floats vector_around(const Level &l, index_t at)
-{
-    const index_t sx = l.plane(), sy = l.nz;
-    floats total = load<floats>(l.f + at);
-    total += load<floats>(l.x + at) * load<floats>(l.u + at + sx);
-    total += load<floats>(l.x + at - sx) * load<floats>(l.u + at - sx);
-    total += load<floats>(l.y + at) * load<floats>(l.u + at + sy);
-    total += load<floats>(l.y + at - sy) * load<floats>(l.u + at - sy);
-    total += load<floats>(l.z + at) * load<floats>(l.u + at + 1);
-    return total + load<floats>(l.z + at - 1) * load<floats>(l.u + at - 1);
-}
-
-template <int COUNT> DEVICE void relax(const Level &l, index_t first)
-{
-    floats results[COUNT];
-    for (int n = 0; n < COUNT; n++) {
-        const index_t at = first + n * FLOATS;
-        results[n] = even_places() ? vector_around(l, at) * load<floats>(l.d + at) : load<floats>(l.u + at);
+    Stencil(const Level &l, const float *values, index_t i, index_t kind)
+    {
+        const index_t own = l.place(i, kind), other = l.place(i, 1 - kind), back = other + (l.stride - 1) / 2 + kind;
+        x = l.x + own;
+        lower_x = x - l.plane();
+        y = l.y + own;
+        lower_y = l.y + back - l.stride;
+        z = l.z + own;
+        lower_z = l.z + other + kind - 1;
+        above = values + own + l.plane();
+        below = values + own - l.plane();
+        behind = values + back;
+        before = behind - l.stride;
+        right = values + other + kind;
+        left = right - 1;
     }
-    for (int n = 0; n < COUNT; n++)
-        store(l.u + first + n * FLOATS, results[n]);
-}
+
+    float around(index_t m) const
+    {
+        return x[m] * above[m] + lower_x[m] * below[m] + y[m] * behind[m] + lower_y[m] * before[m] + z[m] * right[m]
+            + lower_z[m] * left[m];
+    }
+
+    float diagonal(index_t m) const { return x[m] + lower_x[m] + y[m] + lower_y[m] + z[m] + lower_z[m]; }
+
+    // What flows out of a node with the value c.
+    float outflow(index_t m, float c) const
+    {
+        return x[m] * (c - above[m]) + lower_x[m] * (c - below[m]) + y[m] * (c - behind[m]) + lower_y[m] * (c - before[m])
+            + z[m] * (c - right[m]) + lower_z[m] * (c - left[m]);
+    }
+};
 
 // Solve for the nodes of a colour in a plane.
 static void smooth_plane(const Level &l, index_t i, int colour)
 {
-    if (!alternates(l)) {
-        for (index_t j = 1; j < l.ny - 1; j++)
-            for (index_t at = l.row(i, j) + 1 + (i + j + 1 + colour) % 2; at < l.row(i, j) + l.nz - 1; at += 2)
-                l.u[at] = (l.f[at] + around(l, at)) * l.d[at];
-        return;
-    }
-    index_t at = l.row(i, 1) + (i + 1 + colour) % 2;
-    const index_t last = l.row(i, l.ny - 1);
-    for (; at + TOGETHER * FLOATS <= last; at += TOGETHER * FLOATS)
-        relax<TOGETHER>(l, at);
-    for (; at < last; at += FLOATS)
-        relax<1>(l, at);
+    const index_t kind = (i + colour) % 2, last = l.end(kind), own = l.place(i, kind);
+    const Stencil s(l, l.u, i, kind);
+    float *u = l.u + own;
+    const float *f = l.f + own, *d = l.d + own;
+#pragma omp simd
+    for (index_t m = l.begin(kind); m < last; m++)
+        u[m] = (f[m] + s.around(m)) * d[m];
 }
 
 // Solve for the nodes of colour 0 in a plane where all others are 0.
 static void start_plane(const Level &l, index_t i)
 {
-    if (!alternates(l)) {
-        for (index_t j = 1; j < l.ny - 1; j++)
-            for (index_t k = 1, at = l.row(i, j) + 1; k < l.nz - 1; k++, at++)
-                l.u[at] = (i + j + k) % 2 ? 0 : l.f[at] * l.d[at];
-        return;
-    }
-    for (index_t at = l.row(i, 1) + (i + 1) % 2; at < l.row(i, l.ny - 1); at += FLOATS)
-        store(l.u + at, even_places() ? load<floats>(l.f + at) * load<floats>(l.d + at) : floats{});
+    const index_t kind = i % 2, own = l.place(i, kind), last = own + l.end(kind);
+#pragma omp simd
+    for (index_t at = own + l.begin(kind); at < last; at++)
+        l.u[at] = l.f[at] * l.d[at];
 }
 
-// Room for the residual of three planes, 0 at first.
-struct ThreePlanes {
-    float *values;
-    ThreePlanes(const Level &l) : values((float *)calloc(3 * l.plane(), sizeof(float))) {}
-    ~ThreePlanes() { free(values); }
-    ThreePlanes(const ThreePlanes &) = delete;
-};
-
-// Write the residual of a plane just after solving for the nodes of colour 1, where it is 0.
+// Write the residual of the nodes of colour 0 in a plane just after solving for those of colour 1, where it is 0.
 static void residual_plane(const Level &l, index_t i, float *out)
 {
-    const index_t begin = l.row(i, 0);
-    if (!alternates(l)) {
-        for (index_t j = 1; j < l.ny - 1; j++)
-            for (index_t k = 1, at = l.row(i, j) + 1; k < l.nz - 1; k++, at++)
-                out[at - begin] = (i + j + k) % 2 ? 0 : rest(l, at);
-        return;
-    }
-    for (index_t at = l.row(i, 1) + (i + 1) % 2; at < l.row(i, l.ny - 1); at += FLOATS) {
-        const floats total = vector_around(l, at) - load<floats>(l.u + at) / load<floats>(l.d + at);
-        store(out + at - begin, even_places() ? total : floats{});
-    }
+    const index_t kind = i % 2, own = l.place(i, kind), last = l.end(kind);
+    const Stencil s(l, l.u, i, kind);
+    const float *u = l.u + own, *f = l.f + own, *d = l.d + own;
+#pragma omp simd
+    for (index_t m = l.begin(kind); m < last; m++)
+        out[m] = f[m] + s.around(m) - u[m] / d[m];
 }
 
 // Add the values of the coarse level, interpolated trilinearly, to the nodes of colour 0 in a plane. The next step
-// solves for the nodes of colour 1, from those of colour 0 alone.
-static void prolong_plane(const Level &coarse, const Level &l, index_t i)
+// solves for the nodes of colour 1, from those of colour 0 alone. `sums` has room for a coarse plane.
+static void prolong_plane(const Level &coarse, const Level &l, index_t i, float *sums)
 {
+    for (index_t j = 0; j < coarse.ny; j++) {
+        const Row<float> low = row_of(coarse, coarse.u, i / 2, j), high = row_of(coarse, coarse.u, (i + 1) / 2, j);
+        float *row = sums + j * coarse.stride;
+#pragma omp simd
+        for (index_t n = 0; n < coarse.nz / 2; n++) {
+            row[2 * n] = low.even[n] + high.even[n];
+            row[2 * n + 1] = low.odd[n] + high.odd[n];
+        }
+        row[coarse.nz - 1] = 0;  // a face
+    }
     for (index_t j = 1; j < l.ny - 1; j++) {
-        const float *from[4] = {coarse.u + coarse.row(i / 2, j / 2), coarse.u + coarse.row(i / 2, (j + 1) / 2),
-                                coarse.u + coarse.row((i + 1) / 2, j / 2),
-                                coarse.u + coarse.row((i + 1) / 2, (j + 1) / 2)};
-        float *to = l.u + l.row(i, j);
         const index_t odd = (i + j) % 2;
-        index_t n = 1 - odd;
-        for (; 2 * n + odd + FLOATS < l.nz; n += FLOATS / 2) {
-            half_floats total = {};
-            for (int c = 0; c < 4; c++)
-                total += load<half_floats>(from[c] + n) + load<half_floats>(from[c] + n + odd);
-            store(to + 2 * n + odd, load<floats>(to + 2 * n + odd) + 0.125f * spread(total));
-        }
-        for (; n < coarse.nz - 1; n++) {
-            float total = 0;
-            for (int c = 0; c < 4; c++)
-                total += from[c][n] + from[c][n + odd];
-            to[2 * n + odd] += 0.125f * total;
-        }
+        const float *a = sums + j / 2 * coarse.stride, *b = sums + (j + 1) / 2 * coarse.stride;
+        float *to = l.u + l.place(i, i % 2) + (j * l.stride + odd - i % 2) / 2;
+#pragma omp simd
+        for (index_t n = 1 - odd; n < coarse.nz - 1; n++)
+            to[n] += 0.125f * (a[n] + b[n] + a[n + odd] + b[n + odd]);
     }
 }
 
-// Write weighted sums of planes 2 i - 1 to 2 i + 1 of the residual, which `planes` holds, to plane i of the coarse
-// level. The weights are trilinear; the residual is 0 at the direct neighbours of a coarse node and at the corners
-// around it.
-static void restrict_plane(const Level &fine, const float *planes, const Level &coarse, index_t i)
+// Write weighted sums of planes 2 i - 1 to 2 i + 1 of the residual, which `planes` holds before room for a row, to plane
+// i of the coarse level. The weights are trilinear; the residual is 0 at the direct neighbours of a coarse node and at
+// the corners around it.
+static void restrict_plane(const Level &fine, float *planes, const Level &coarse, index_t i)
 {
-    const float *low = planes + (2 * i - 1) % 3 * fine.plane(), *middle = planes + 2 * i % 3 * fine.plane();
-    const float *high = planes + (2 * i + 1) % 3 * fine.plane();
+    const float *low = planes + (2 * i - 1) % 3 * fine.half, *middle = planes + 2 * i % 3 * fine.half;
+    const float *high = planes + (2 * i + 1) % 3 * fine.half;
+    const index_t less = (fine.stride - 1) / 2, more = less + 1;
+    float *row = planes + 3 * fine.half;
     for (index_t j = 1; j < coarse.ny - 1; j++) {
-        const index_t b = 2 * j * fine.nz, before = b - fine.nz, behind = b + fine.nz;
+        const float *a = low + j * fine.stride, *b = middle + j * fine.stride, *c = high + j * fine.stride;
+#pragma omp simd
         for (index_t k = 1; k < coarse.nz - 1; k++) {
-            const index_t c = 2 * k;
-            const float sides = low[before + c] + low[behind + c] + high[before + c] + high[behind + c];
-            const float left = low[b + c - 1] + high[b + c - 1] + middle[before + c - 1] + middle[behind + c - 1];
-            const float right = low[b + c + 1] + high[b + c + 1] + middle[before + c + 1] + middle[behind + c + 1];
-            coarse.f[coarse.row(i, j) + k] = 0.5f * middle[b + c] + 0.125f * (sides + left + right);
+            const float outer = a[k + less] + a[k - more] + a[k] + a[k - 1] + c[k + less] + c[k - more] + c[k] + c[k - 1];
+            row[k] = 0.5f * b[k] + 0.125f * (outer + b[k + more] + b[k + less] + b[k - less] + b[k - more]);
         }
+        row[coarse.nz - 1] = 0;
+        put_row(coarse, row, coarse.f, i, j);
     }
 }
 
@@ -468,7 +527,7 @@ static bool smooth_ends(const Level &l, index_t first, index_t last, int steps, 
 // cache.
 static bool go_down(const Level &l, const Level &coarse, const Team &team)
 {
-    const ThreePlanes scratch(l);
+    const Scratch scratch(3 * l.half + coarse.nz);
     float *planes = scratch.values;
     const int steps = 2 * SMOOTHINGS - 1, end = steps + 1;
     index_t first, last;
@@ -481,7 +540,7 @@ static bool go_down(const Level &l, const Level &coarse, const Team &team)
                 smooth_plane(l, i - s, s % 2);
         const index_t done = i - end;
         if (first + end <= done && done < last - end) {
-            residual_plane(l, done, planes + done % 3 * l.plane());
+            residual_plane(l, done, planes + done % 3 * l.half);
             if (done % 2 && done - 2 >= first + end)
                 restrict_plane(l, planes, coarse, done / 2);
         }
@@ -492,7 +551,7 @@ static bool go_down(const Level &l, const Level &coarse, const Team &team)
         if (first + end < 2 * i && 2 * i < last - end - 1)
             continue;
         for (index_t fine = 2 * i - 1; fine < 2 * i + 2; fine++)
-            residual_plane(l, fine, planes + fine % 3 * l.plane());
+            residual_plane(l, fine, planes + fine % 3 * l.half);
         restrict_plane(l, planes, coarse, i);
     }
     return team.meet();
@@ -501,12 +560,13 @@ static bool go_down(const Level &l, const Level &coarse, const Team &team)
 // Add the values of the coarse level and smooth u in two sweeps, in one pass as in go_down.
 static bool go_up(const Level &coarse, const Level &l, const Team &team)
 {
+    const Scratch sums(coarse.ny * coarse.stride);
     const int steps = 2 * SMOOTHINGS;
     index_t first, last;
     share(l, team, first, last);
     for (index_t i = first; i < last + steps; i++) {
         if (i < last)
-            prolong_plane(coarse, l, i);
+            prolong_plane(coarse, l, i, sums.values);
         for (int s = 1; s <= steps; s++)
             if (first + s <= i - s && i - s < last - s)
                 smooth_plane(l, i - s, s % 2);
@@ -521,58 +581,49 @@ static void smooth_level(const Level &l, int colour, const Team &)
         smooth_plane(l, i, colour);
 }
 
-// Reset the faces of a plane, which vectors have overwritten, to 0.
-DEVICE void clear_faces(const Level &l, index_t i, float *values)
+static void clear_level(const Level &l, const Team &)
 {
-    for (index_t j = 1; j < l.ny - 1; j++)
-        values[l.row(i, j)] = values[l.row(i, j) + l.nz - 1] = 0;
-    for (int k = 0; k < FLOATS; k++)
-        values[l.row(i, l.ny - 1) + k] = 0;
+    for (index_t at = 0; at < l.nx * l.plane(); at++)
+        l.u[at] = 0;
+}
+
+// Reset the faces at both ends of the rows of a plane to 0.
+static void clear_faces(const Level &l, index_t i, float *values)
+{
+    for (index_t j = 1; j < l.ny - 1; j++) {
+        const Row<float> row = row_of(l, values, i, j);
+        row.even[0] = row.even[l.nz / 2] = 0;
+        if (l.nz % 2 == 0)
+            row.odd[l.nz / 2 - 1] = 0;
+    }
 }
 
 // Write the operator applied to p in a plane to q; return the sum of p q in it.
 static double apply_plane(const Level &l, index_t i, const float *p, const float *added, float *q)
 {
-    const index_t sx = l.plane(), sy = l.nz;
-    if (l.nz < FLOATS) {
-        double total = 0;
-        for (index_t j = 1; j < l.ny - 1; j++)
-            for (index_t at = l.row(i, j) + 1; at < l.row(i, j) + l.nz - 1; at++) {
-                q[at] = outflow(l, at, p, added);
-                total += q[at] * p[at];
-            }
-        return total;
-    }
-    floats sums = {};
-    for (index_t at = l.row(i, 1); at < l.row(i, l.ny - 1); at += FLOATS) {
-        const floats c = load<floats>(p + at);
-        floats total = load<floats>(added + at) * c;
-        total += load<floats>(l.x + at) * (c - load<floats>(p + at + sx));
-        total += load<floats>(l.x + at - sx) * (c - load<floats>(p + at - sx));
-        total += load<floats>(l.y + at) * (c - load<floats>(p + at + sy));
-        total += load<floats>(l.y + at - sy) * (c - load<floats>(p + at - sy));
-        total += load<floats>(l.z + at) * (c - load<floats>(p + at + 1));
-        total += load<floats>(l.z + at - 1) * (c - load<floats>(p + at - 1));
-        store(q + at, total);
-        sums += total * c;
+    double total = 0;
+    for (index_t kind = 0; kind < 2; kind++) {
+        const index_t own = l.place(i, kind), last = l.end(kind);
+        const Stencil s(l, p, i, kind);
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (index_t m = l.begin(kind); m < last; m++) {
+            const float c = p[own + m], value = added[own + m] * c + s.outflow(m, c);
+            q[own + m] = value;
+            sum += value * c;
+        }
+        total += sum;
     }
     clear_faces(l, i, q);
-    double total = 0;
-    for (int n = 0; n < FLOATS; n++)
-        total += sums[n];
     return total;
 }
 
 // Replace the direction p by z + beta p in a plane; with a beta of 0, p may be what an earlier solution left.
-DEVICE void update_direction(const Level &l, index_t i, float beta, const float *z, float *p)
+static void update_direction(const Level &l, index_t i, float beta, const float *z, float *p)
 {
-    for (index_t j = 1; j < l.ny - 1; j++) {
-        const float *zj = z + l.row(i, j);
-        float *pj = p + l.row(i, j);
 #pragma omp simd
-        for (index_t k = 1; k < l.nz - 1; k++)
-            pj[k] = beta == 0 ? zj[k] : zj[k] + beta * pj[k];
-    }
+    for (index_t at = i * l.plane(); at < (i + 1) * l.plane(); at++)
+        p[at] = beta == 0 ? z[at] : z[at] + beta * p[at];
 }
 
 // Replace the direction p by z + beta p, where z is in q, and write the operator applied to p to q and the sums of p q.
@@ -594,30 +645,62 @@ static bool turn(const Level &l, const Team &team, float beta, const float *adde
     return team.meet();
 }
 
-static void compute_rest(const Equation &args, const Level &l, const Team &team)
+// Call body(i, j, at) for the inner rows, which begin at node `at` of arrays that are not divided by colours.
+template <class Body> static void for_rows(const Level &l, const Team &team, Body body)
 {
-    if (l.nz < FLOATS || args.kinds) {
-        for_inner(l, team, [&](index_t at, index_t, index_t, index_t) { l.f[at] = exact_rest(args, l, at); });
-        return;
-    }
-    const index_t sx = l.plane(), sy = l.nz;
-    const float *w = args.w;
     index_t first, last;
     share(l, team, first, last);
-    for (index_t i = first; i < last; i++) {
-        for (index_t at = l.row(i, 1); at < l.row(i, l.ny - 1); at += DOUBLES) {
-            const doubles c = widen(load<half_floats>(w + at));
-            doubles total = widen(load<half_floats>(args.sources + at)) - widen(load<half_floats>(args.k2 + at)) * c;
-            total += widen(load<half_floats>(l.x + at)) * (widen(load<half_floats>(w + at + sx)) - c);
-            total += widen(load<half_floats>(l.x + at - sx)) * (widen(load<half_floats>(w + at - sx)) - c);
-            total += widen(load<half_floats>(l.y + at)) * (widen(load<half_floats>(w + at + sy)) - c);
-            total += widen(load<half_floats>(l.y + at - sy)) * (widen(load<half_floats>(w + at - sy)) - c);
-            total += widen(load<half_floats>(l.z + at)) * (widen(load<half_floats>(w + at + 1)) - c);
-            total += widen(load<half_floats>(l.z + at - 1)) * (widen(load<half_floats>(w + at - 1)) - c);
-            store(l.f + at, narrow(total));
+    for (index_t i = first; i < last; i++)
+        for (index_t j = 1; j < l.ny - 1; j++)
+            body(i, j, (i * l.ny + j) * l.nz);
+}
+
+static void compute_rest(const Equation &args, const Level &l, const Team &team)
+{
+    const Scratch scratch(l.nz);
+    float *row = scratch.values;
+    for_rows(l, team, [&](index_t i, index_t j, index_t at) {
+        if (args.kinds)
+            for (index_t k = 1; k < l.nz - 1; k++)
+                row[k] = exact_rest(args, at + k);
+        else
+#pragma omp simd
+            for (index_t k = 1; k < l.nz - 1; k++)
+                row[k] = rest_with(args, at + k, args.w[at + k]);
+        put_row(l, row, l.f, i, j);
+    });
+}
+
+// Write the sums of the squares of values that are not divided by colours, at the inner nodes of each plane.
+static void sum_squares(const Level &l, const Team &team, const float *values, double *sums)
+{
+    for_rows(l, team, [&](index_t i, index_t j, index_t at) {
+        float part = 0;
+#pragma omp simd reduction(+ : part)
+        for (index_t k = 1; k < l.nz - 1; k++)
+            part += values[at + k] * values[at + k];
+        sums[i] = part + (j > 1 ? sums[i] : 0);
+    });
+}
+
+// Add a step along p to w, subtract it along q from the residual, and write the sums of the squares of that.
+static void advance(const Equation &args, const Level &l, const Team &team, float step, const float *p, const float *q,
+                    double *sums)
+{
+    float *f = l.f;
+    sum_inner(l, team, sums, [=](index_t at) {
+        f[at] -= step * q[at];
+        return f[at] * f[at];
+    });
+    for_rows(l, team, [&](index_t i, index_t j, index_t at) {
+        const Row<const float> from = row_of(l, p, i, j);
+        float *w = args.w + at;
+#pragma omp simd
+        for (index_t n = 0; n < l.nz / 2; n++) {
+            w[2 * n] += step * from.even[n];
+            w[2 * n + 1] += step * from.odd[n];
         }
-        clear_faces(l, i, l.f);
-    }
+    });
 }
 #endif
 
@@ -634,7 +717,7 @@ DEVICE bool apply_cycle(const Equation &args, const Team &team)
             return false;
     if (team.worker == 0) {
         const Level l = level_of(args, coarsest);
-        for_inner(l, alone, [=](index_t at, index_t, index_t, index_t) { l.u[at] = 0; });
+        clear_level(l, alone);
         for (int sweep = 0; sweep < 2 * COARSEST_SWEEPS; sweep++)
             for (int half = 0; half < 2; half++) {
                 if (!alone.meet())
@@ -661,7 +744,7 @@ DEVICE void solve_system(const Equation &args, const Team &team)
     if (!isfinite(limit) || (args.begin && args.state[1] <= limit))
         return;
     const Level l = level_of(args, 0);
-    float *p = direction_of(args), *q = l.u, *w = args.w, *f = l.f;
+    float *p = direction_of(args), *q = l.u, *f = l.f;
     double *norms = args.sums, *products = norms + args.parts, *energies = products + args.parts;
     for (index_t count = args.begin; count < args.end; count++) {
         if (!apply_cycle(args, team))
@@ -680,12 +763,7 @@ DEVICE void solve_system(const Equation &args, const Team &team)
         if (!turn(l, team, (float)(count ? now / args.state[0] : 0), added_of(args), p, q, energies))
             return;
         const float step = (float)(now / sum_of(l, team, energies));
-        sum_inner(l, team, norms, [=](index_t at) {
-            w[at] += step * p[at];
-            const float value = f[at] - step * q[at];
-            f[at] = value;
-            return value * value;
-        });
+        advance(args, l, team, step, p, q, norms);
         if (!team.meet())
             return;
         const double squares = sum_of(l, team, norms);
@@ -713,7 +791,7 @@ DEVICE void find_residual(const Equation &args, const Team &team)
     const float *f = l.f, *values = args.values;
     sum_inner(l, team, args.sums, [=](index_t at) { return f[at] * f[at]; });  // which each thread wrote itself
     if (values)
-        sum_inner(l, team, args.sums + args.parts, [=](index_t at) { return values[at] * values[at]; });
+        sum_squares(l, team, values, args.sums + args.parts);
 }
 
 // Write the residual of w to f, the sums of its squares, and those of `values` if there are any.
@@ -725,6 +803,7 @@ TEAM_KERNEL(compute_residual, Equation, team)
 // Compute the inverse diagonals of all levels, with the derivative of the ions' term at w for the full equation. On a
 // coarse level it is that at the finest node, scaled to a larger cell.
 TEAM_KERNEL(invert_diagonals, Equation, team)
+#ifdef __CUDACC__
 {
     const float *added = added_of(args);
     if (args.kinds) {
@@ -747,6 +826,46 @@ TEAM_KERNEL(invert_diagonals, Equation, team)
         });
     }
 }
+#else
+{
+    const Level finest = level_of(args, 0);
+    const Scratch scratch(finest.nz);
+    float *row = scratch.values, *added = added_of(args);
+    for_rows(finest, team, [&](index_t i, index_t j, index_t at) {
+        for (index_t k = 1; k < finest.nz - 1; k++) {
+            const float own = args.k2[at + k];
+            row[k] = args.kinds && own > 0 ? (float)(own * of_ions(args, args.w[at + k], true)) : args.kinds ? 0 : own;
+        }
+        put_row(finest, row, added, i, j);
+    });
+    if (!team.meet())
+        return;
+    for (index_t n = 0; n < args.levels; n++) {
+        const Level l = level_of(args, n);
+        float *inverse = args.inverse + args.starts[n];
+        const index_t step = (index_t)1 << n;
+        for_rows(l, team, [&](index_t i, index_t j, index_t) {
+            const Row<float> from = row_of(finest, added, i * step, j * step);
+            for (index_t k = 0; k < l.nz; k++)
+                row[k] = step * step * (n ? from.even[k * step / 2] : k % 2 ? from.odd[k / 2] : from.even[k / 2]);
+            put_row(l, row, inverse, i, j);
+        });
+        index_t first, last;
+        share(l, team, first, last);
+        for (index_t i = first; i < last; i++) {
+            for (index_t kind = 0; kind < 2; kind++) {
+                const Stencil s(l, l.u, i, kind);
+                const index_t end = l.end(kind);
+                float *d = inverse + l.place(i, kind);
+#pragma omp simd
+                for (index_t m = l.begin(kind); m < end; m++)
+                    d[m] = 1.0f / (s.diagonal(m) + d[m]);
+            }
+            clear_faces(l, i, inverse);
+        }
+    }
+}
+#endif
 
 DEVICE index_t clamped(index_t place, index_t count) { return place < 0 ? 0 : place > count - 1 ? count - 1 : place; }
 DEVICE float in_series(float first, float second) { return first * second / (first + second); }
@@ -774,38 +893,50 @@ DEVICE void coarsen(const float *fine, float *out, const index_t *n, const index
     }
 }
 #else
-static void coarsen(const float *fine, float *out, const index_t *n, const index_t *shape, int axis, const Team &team)
+static void coarsen(const Level &fine, const float *from, const Level &coarse, float *out, int axis, const Team &team)
 {
-    const index_t ax = axis == 0, ay = axis == 1, az = axis == 2, step = (ax * n[1] + ay) * n[2] + az;
+    const index_t ax = axis == 0, ay = axis == 1, az = axis == 2, count = coarse.nz - az;
+    const Scratch scratch(coarse.nz);
+    float *row = scratch.values;
     index_t first, last;
-    team.part(shape[0] - ax, first, last);
+    team.part(coarse.nx - ax, first, last);
     for (index_t i = first; i < last; i++)
-        for (index_t j = 0; j < shape[1] - ay; j++) {
-            float *coarse = out + (i * shape[1] + j) * shape[2];
-            const index_t count = shape[2] - az;
+        for (index_t j = 0; j < coarse.ny - ay; j++) {
             for (index_t k = 0; k < count; k++)
-                coarse[k] = 0;
+                row[k] = 0;
             for (int s = -1; s < 2; s++)
                 for (int t = -1; t < 2; t++) {
-                    const index_t a = clamped(2 * i + (ax ? 0 : s), n[0]);
-                    const index_t b = clamped(2 * j + (ay ? 0 : ax ? s : t), n[1]);
-                    const index_t shift = az ? 0 : t;
-                    const float *row = fine + (a * n[1] + b) * n[2];
+                    const index_t a = clamped(2 * i + (ax ? 0 : s), fine.nx);
+                    const index_t b = clamped(2 * j + (ay ? 0 : ax ? s : t), fine.ny), shift = az ? 0 : t;
+                    const Row<const float> one = row_of(fine, from, a, b), two = row_of(fine, from, a + ax, b + ay);
+                    const float *u = shift ? one.odd : one.even, *v = shift || az ? two.odd : two.even;
+                    const index_t before = shift < 0;
                     const float weight = 0.125f * (s ? 1.0f : 2.0f) * (t ? 1.0f : 2.0f);
-                    coarse[0] += weight * in_series(row[clamped(shift, n[2])], row[clamped(shift, n[2]) + step]);
+                    if (shift)  // at a face, the row's end
+                        row[before ? 0 : count - 1] += weight
+                            * in_series(one.even[before ? 0 : count - 1], two.even[before ? 0 : count - 1]);
 #pragma omp simd
-                    for (index_t k = 1; k < count - 1; k++)
-                        coarse[k] += weight * in_series(row[2 * k + shift], row[2 * k + shift + step]);
-                    const index_t last = clamped(2 * (count - 1) + shift, n[2]);
-                    if (count > 1)
-                        coarse[count - 1] += weight * in_series(row[last], row[last + step]);
+                    for (index_t k = before; k < count - (shift > 0); k++)
+                        row[k] += weight * in_series(u[k - before], v[k - before]);
                 }
+            put_row(coarse, row, out, i, j);
         }
+}
+
+// Divide the conductances of the finest level by colours.
+static void divide_planes(const Level &l, const float *from, float *to, const Team &team)
+{
+    index_t first, last;
+    team.part(l.nx, first, last);
+    for (index_t i = first; i < last; i++)
+        for (index_t j = 0; j < l.ny; j++)
+            put_row(l, from + (i * l.ny + j) * l.nz, to, i, j);
 }
 #endif
 
 // Compute the conductances of all coarse levels.
 TEAM_KERNEL(coarsen_conductances, Equation, team)
+#ifdef __CUDACC__
 {
     for (index_t n = 1; n < args.levels; n++) {
         const Level fine = level_of(args, n - 1);
@@ -818,6 +949,18 @@ TEAM_KERNEL(coarsen_conductances, Equation, team)
             return;
     }
 }
+#else
+{
+    const index_t all = args.starts[args.levels];
+    const float *given[3] = {args.x, args.y, args.z};
+    for (int axis = 0; axis < 3; axis++)
+        divide_planes(level_of(args, 0), given[axis], args.coarse + axis * all, team);
+    for (index_t n = 1; n < args.levels && team.meet(); n++)
+        for (int axis = 0; axis < 3; axis++)
+            coarsen(level_of(args, n - 1), args.coarse + axis * all + args.starts[n - 1], level_of(args, n),
+                    args.coarse + axis * all + args.starts[n], axis, team);
+}
+#endif
 
 struct Change {
     const float *change, *k2;   // (shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,17 @@ class MultigridSolver:
 
     def __init__(self, engine: Engine, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> None:
         shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
-        starts = np.concatenate([[0], np.cumsum(shapes.prod(1))])
+        # of a plane that is divided by colours, which has rows of an odd number of places
+        planes = shapes[:, 1] * (shapes[:, 2] | 1) + 1
+        starts = np.concatenate([[0], np.cumsum(shapes[:, 0] * (planes - planes % 2))])
         self.engine, self.shape, self.ions = engine, tuple(x.shape), ions
         self._nodes, self._all_nodes = int(starts[1]), int(starts[-1])
+        # the programs of CPUs divide the finest level, too
+        copied = -3 * self._nodes if engine.runs_cuda else self._nodes
         self._systems = 0  # for which scratch is allocated
         self._arrays: dict[str, Any] = {
             "shapes": engine.array(shapes), "starts": engine.array(starts), "x": engine.array(x), "y": engine.array(y),
-            "z": engine.array(z), "coarse": engine.zeros(3 * (self._all_nodes - self._nodes), np.float32),
+            "z": engine.array(z), "coarse": engine.zeros(3 * self._all_nodes + copied, np.float32),
             "k2": engine.array(k2), "ions": engine.array(ions), "levels": levels, "kinds": len(ions)}
         self._launch("coarsen_conductances")
 
@@ -169,7 +174,7 @@ class MultigridSolver:
         self.engine.launch(KERNELS["find_largest_change"], (planes, BLOCK * planes), "Poisson-Boltzmann", grain,
                            **given, factor=0.0)
         factor = min(1.0, LARGEST_CHANGE / max(1e-30, float(self.engine.to_host(largest).max())))
-        self.engine.launch(KERNELS["add_change"], (planes, self._nodes), "Poisson-Boltzmann", grain, **given,
+        self.engine.launch(KERNELS["add_change"], (planes, math.prod(self.shape)), "Poisson-Boltzmann", grain, **given,
                            factor=factor)
         return count
 
