@@ -186,9 +186,9 @@ def test_a_series_without_an_error_states_its_frames_and_correlation_times():
 def test_reports_state_the_number_of_independent_frames(time):
     """The variance of a frame over that of the mean; fewer by the uncertainty of the correlation time."""
     mean = FrameMean()
-    for row in autoregressive(2000, 200, time, 7):
+    for row in autoregressive(2000, 60, time, 7):
         mean.add(row)
-    stated = np.array([int(re.search(r"worth (\d+) independent", mean.explanation(n))[1]) for n in range(200)])
+    stated = np.array([int(re.search(r"worth (\d+) independent", mean.explanation(n))[1]) for n in range(60)])
     assert 0.5 < np.median(stated) * true_error(2000, time) ** 2 < 1
 
 

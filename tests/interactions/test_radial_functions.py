@@ -22,7 +22,7 @@ from vmdpotential.interactions.tracing import (
     sqrt,
 )
 from vmdpotential.kernels.build import build_libraries
-from vmdpotential.kernels.launch import KernelFile, call_kernel
+from vmdpotential.kernels.launch import KernelFile, call_kernel, load_library
 from vmdpotential.sums.cpu import tiles
 from vmdpotential.sums.cpu.nearby import cutoff_at_points
 from vmdpotential.sums.cpu.points import at_points
@@ -41,7 +41,7 @@ VALUES = {"cutoff": 8.0, "debye_length": 7.8, "bulk": 78.4, "rate": 0.0036, "sme
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("radial_functions")
-    build_libraries([SOURCE], folder)
+    build_libraries([SOURCE], folder, only=load_library().supported_instruction_set())
     return KernelFile(SOURCE, folder)
 
 

@@ -228,7 +228,7 @@ def test_an_interrupted_team_ends(own, monkeypatch):
         if worker:
             raise KeyboardInterrupt
         kernel = own["add_neighbours"]
-        packed = kernel.arguments.pack({"visits": visits, "rounds": 10**9, "count": 3}, launch._address)
+        packed = kernel.arguments.pack({"visits": visits, "rounds": 1000, "count": 3}, launch._address)
         launch._function(kernel, launch.TEAM)(packed, 0, 2, launch._address(shared))
 
     visits = np.zeros((2, 3), np.int64)
