@@ -152,15 +152,13 @@ def _finished(atoms: list[_Atom], bonds: list[tuple[int, int, int]], bare: bool,
     """Yield the atoms of a molecule in a MOL2, with charges by Gasteiger's method if the file has none (`bare`)."""
     if not atoms:
         return
-    elements = tuple(element for _, _, _, element, _, _ in atoms)
+    keys, _, names, elements, *_ = zip(*atoms, strict=True)
     if bare and "H" not in elements:
         raise InputError(f"{where}: states no charges, and has no hydrogens to compute them with",
                          "add hydrogens, or charges")
-    built = MoleculeOfFile(tuple(name for _, _, name, _, _, _ in atoms), elements,
-                           tuple(valence_charges(elements, bonds)),
-                    tuple(bonds))
-    if "H" in elements and len({key for key, *_ in atoms}) == 1:
-        molecules[atoms[0][0]] = built
+    built = MoleculeOfFile(names, elements, tuple(valence_charges(elements, bonds)), tuple(bonds))
+    if "H" in elements and len(set(keys)) == 1:
+        molecules[keys[0]] = built
     computed = of_bonds(built, where) if bare else []
     for n, (key, residue, name, _, charge, line) in enumerate(atoms):
         yield (key, residue, name, computed[n][1], where + _COMPUTED) if bare else (key, residue, name, charge, line)

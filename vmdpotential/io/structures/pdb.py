@@ -83,7 +83,7 @@ def read_models(path: Path) -> Iterator[Structure]:
         As :func:`read_pdb`.
     """
     lines, words, atoms = _lines(path)
-    ends = np.flatnonzero(_starts(words, b"ENDMDL") | _starts(words, b"MODEL ") | _starts(words, b"END   "))
+    ends = _ends(words)
     ters, cells = (np.flatnonzero(_starts(words, record)) for record in (b"TER", b"CRYST1"))
     cell, stated = None, -1
     for model in np.split(atoms, np.unique(np.searchsorted(atoms, ends))):
@@ -132,9 +132,14 @@ def _starts(words: columns.Bytes, record: bytes) -> Mask:
     return result
 
 
+def _ends(words: columns.Bytes) -> Integers:
+    """Return the lines at which a model ends or another begins."""
+    return np.flatnonzero(_starts(words, b"ENDMDL") | _starts(words, b"MODEL ") | _starts(words, b"END   "))
+
+
 def _first_model(path: Path, words: columns.Bytes, atoms: Integers) -> Integers:
     """Return the atom lines of the first model."""
-    ended = np.flatnonzero(_starts(words, b"ENDMDL") | _starts(words, b"MODEL ") | _starts(words, b"END   "))
+    ended = _ends(words)
     ended = ended[ended > atoms[0]]
     if not len(ended) or ended[0] > atoms[-1]:
         return atoms
