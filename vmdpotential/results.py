@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-from vmdpotential.errors import BackendError, StoppedError, UsageError, count_of
+from vmdpotential.errors import BackendError, UsageError
 from vmdpotential.parameters import Report, ReportRows, written_out
 
 if TYPE_CHECKING:
@@ -152,19 +152,6 @@ class Result(_Declared, Tabular):
 
 
 R = TypeVar("R", bound=Result)
-
-
-def complete_frames(result: R, done: int, total: int) -> R:
-    """Return the result if all frames are done.
-
-    Raises
-    ------
-    StoppedError
-        When the run was interrupted; it has the result of the first frames.
-    """
-    if done < total:
-        raise StoppedError(f"interrupted after {done} of {count_of(total, 'frame')}", result)
-    return result
 
 
 def put_table(columns: TableColumns, path: Path) -> None:

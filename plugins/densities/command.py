@@ -34,7 +34,7 @@ from vmdpotential.parameters import Command, Option, ReportRows, check_output, w
 from vmdpotential.plugins.densities.over_frames import Density, DensityOptions, DensityPlan, plan_density
 from vmdpotential.plugins.densities.quantities import QUANTITY_UNITS, counted_atoms
 from vmdpotential.plugins.densities.sites import DensitySite, find_sites
-from vmdpotential.results import TableColumns, complete_frames
+from vmdpotential.results import TableColumns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,21 +129,19 @@ def density(
         planning = plan_density(structure, all_frames, counted, options, alignment=alignment,
                                 fixed_cell=source.cell is not None, lattice=lattice,
                                 statistics=(*files.statistics, "sem") if sites is not None else files.statistics)
-        run = planning.run(execution.with_block_folder(output.output))
-        averaged = planning.merge(run, execution.partial)
+        execution = execution.with_block_folder(output.output)
+        averaged = planning.merge(planning.run(execution), execution.partial)
     maxima = None if sites is None else _sites(planning, averaged, table.site_radius, table.site_density)
     written = files.write(averaged.grids, averaged.no_error,
                           None if maxima is None else _table(maxima, averaged.grids["mean"].unit))
-    total, numbers = len(planning.numbers), planning.numbers[: averaged.frames]
-    if averaged.frames == total:
-        run.clear()
+    numbers = planning.numbers[: averaged.frames]
     others = {name: grid for name, grid in averaged.grids.items() if name in files.statistics}
     result = DensityMap(
         head=head, charges=about, grid=averaged.grids["mean"], structure=structure, density=averaged, planning=planning,
         std=others.get("std"), sem=others.get("sem"), first_frame=numbers[0], last_frame=numbers[-1],
         frame_step=numbers.step, maxima=maxima, radius=table.site_radius,
         cell=None if averaged.cell is None else Cell(averaged.cell), seconds=clock.seconds, files=written)
-    return complete_frames(result, averaged.frames, total)
+    return execution.complete(result, averaged.frames, len(planning.numbers))
 
 
 class DensityMap(GridResult):

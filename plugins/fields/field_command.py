@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.errors_of_means import (
     error_text,
     explain_errors,
@@ -31,7 +30,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import Command, Option, ReportRows, warn_unused
-from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+from vmdpotential.results import Axes, Figure, Result, TableColumns
 
 from . import figures
 from .contributions import contribution_masks
@@ -39,10 +38,9 @@ from .field import (
     DEFAULT_FIELD_TOLERANCE,
     FieldOptions,
     FieldSeries,
-    FieldSites,
-    bonds_between,
     field_at,
 )
+from .sites import FieldSites, bonds_between
 
 Floats = NDArray[np.float64]
 
@@ -169,9 +167,7 @@ def field(
     arrays = path is not None and path.suffix.lower() == ".npz"
     output.write(result, "electric field", partial(_write_arrays, field_series, scale, field_unit) if arrays else None)
     total = 1 if frames is None else len(frames.numbers())
-    if result.frames == total:
-        clear_blocks(execution.folder)
-    return complete_frames(result, result.frames, total)
+    return execution.complete(result, result.frames, total)
 
 
 class Field(Result):

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures import layout, prepare
-from vmdpotential.figures.sizes import JOURNAL_WIDTHS
+from vmdpotential.figures import layout
+from vmdpotential.figures.columns import column_figure
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
-from vmdpotential.figures.style import figure_style
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
-_MM = 1 / 25.4
 #: Number of letters of a label that fit into a panel's height.
 _LETTERS = 26
 #: Colours of the total (black) and its contributions.
@@ -45,20 +43,22 @@ def profiles(z: Floats, names: Sequence[str], values: Floats, errors: Floats | N
     integral : (n + 1,) float64, optional
         Potential from the double integral of the charge density, from edge to edge, drawn over the last quantity.
     """
-    prepare()
-    from matplotlib.figure import Figure
+    return _below_each_other(len(labels), len(names), lambda q, ax: draw_profile(
+        q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral))
 
-    with figure_style():
-        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
-        for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
-            draw_profile(q, ax, z, names, values, errors, labels, axis if q == len(labels) - 1 else "", integral)
-        figure.align_ylabels()
+
+def _below_each_other(quantities: int, names: int, draw: Callable[[int, Axes], Axes]) -> Figure:
+    """Return a figure of quantities, which `draw` draws, with the total, which is drawn last, first in the legend."""
+    def drawn(figure: Figure, axes: Sequence[Axes]) -> None:
+        for q, ax in enumerate(axes):
+            draw(q, ax)
         handles, texts = ax.get_legend_handles_labels()
         if len(texts) > 1:
-            order = [*reversed(range(len(names))), *range(len(names), len(texts))]
+            order = [*reversed(range(names)), *range(names, len(texts))]
             figure.legend([handles[n] for n in order], [texts[n] for n in order], loc="outside upper center",
                           ncols=_columns(len(texts)), frameon=False)
-    return figure
+
+    return column_figure(drawn, 12 + 38 * quantities, [1.0] * quantities)
 
 
 def draw_profile(quantity: int, ax: Axes, z: Floats, names: Sequence[str], values: Floats, errors: Floats | None,
@@ -108,19 +108,8 @@ def series(x: Floats, xlabel: str, names: Sequence[str], values: Floats, spreads
     spreads : (names, quantities, n) float64 or None
     labels : sequence of str
     """
-    prepare()
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, (12 + 38 * len(labels)) * _MM), layout="constrained")
-        for q, ax in enumerate(np.atleast_1d(figure.subplots(len(labels), sharex=True))):
-            draw_series(q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels)
-        figure.align_ylabels()
-        handles, texts = ax.get_legend_handles_labels()
-        if len(texts) > 1:
-            figure.legend(handles[::-1], texts[::-1], loc="outside upper center", ncols=_columns(len(texts)),
-                          frameon=False)
-    return figure
+    return _below_each_other(len(labels), len(names), lambda q, ax: draw_series(
+        q, ax, x, xlabel if q == len(labels) - 1 else "", names, values, spreads, labels))
 
 
 def draw_series(quantity: int, ax: Axes, x: Floats, xlabel: str, names: Sequence[str], values: Floats,

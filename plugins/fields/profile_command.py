@@ -13,12 +13,11 @@ from vmdpotential import progress
 from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError, count_of
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.options import Execution
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, warn_unused
-from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+from vmdpotential.results import Axes, Figure, Result, TableColumns
 
 from . import figures
 from .contributions import contribution_masks
@@ -111,9 +110,7 @@ def profile(
                 "errors": per_quantity(profile_.errors), "intervals": per_quantity(profile_.intervals)},
         integral=profile_.integral if integral else None, files=output.paths, draws=output.draws)
     output.write(result, f"profile along {axis}")
-    if profile_.frames == total:
-        clear_blocks(execution.folder)
-    return complete_frames(result, profile_.frames, total)
+    return execution.complete(result, profile_.frames, total)
 
 
 class AxisProfile(Result):

@@ -15,7 +15,6 @@ from vmdpotential import progress
 from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.errors_of_means import Uncertainty, error_text, without_nan
 from vmdpotential.frames.options import Execution
@@ -27,7 +26,7 @@ from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.molecule.whole import WholeComplex
 from vmdpotential.parameters import Command, Option, ReportRows, parse_numbers_or_auto, warn_unused
-from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+from vmdpotential.results import Axes, Figure, Result, TableColumns
 
 from . import figures
 from .between import (
@@ -271,9 +270,7 @@ def energy(
     else:
         result = EnergiesInContinuum(**common)
     output.write(result, f"{chosen[0][0]} with {chosen[0][1]}")
-    if merged.count == len(work.frames.numbers()):
-        clear_blocks(execution.folder)
-    return complete_frames(result, result.frames, len(work.frames.numbers()))
+    return execution.complete(result, result.frames, len(work.frames.numbers()))
 
 
 class InSolvent(Result):

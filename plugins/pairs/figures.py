@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures import prepare
-from vmdpotential.figures.sizes import JOURNAL_WIDTHS
+from vmdpotential.figures.columns import column_figure
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
-from vmdpotential.figures.style import figure_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,19 +28,10 @@ LONG = 16
 #: Number of frames below which each has a mark.
 FEW = 50
 
-_MM = 1 / 25.4
-
 
 def residues(draw: Callable[[Axes], Axes], count: int) -> Figure:
     """Return a figure of `count` residues, into which `draw` draws bars with :func:`draw_residues`."""
-    prepare()
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, (18 + 4 * min(count, MOST)) * _MM),
-                        layout="constrained")
-        draw(figure.add_subplot())
-    return figure
+    return column_figure(lambda figure, axes: draw(axes[0]), 18 + 4 * min(count, MOST))
 
 
 def without_chain(names: Sequence[str]) -> list[str]:
@@ -87,14 +76,8 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
 
 def terms_of_frames(draw: Callable[[Axes], Axes]) -> Figure:
     """Return a figure of energies over frames, into which `draw` draws with :func:`draw_terms`."""
-    prepare()
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 70 * _MM), layout="constrained")
-        ax = draw(figure.add_subplot())
-        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    return figure
+    return column_figure(lambda figure, axes: figure.legend(
+        *draw(axes[0]).get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False), 70)
 
 
 def draw_terms(ax: Axes, frames: Sequence[int], terms: Mapping[str, Floats], title: str = "") -> Axes:
@@ -123,12 +106,8 @@ def draw_distributions(ax: Axes, curves: Sequence[Distribution], names: Sequence
 
 def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figure:
     """Return a figure of curves of g(r), and below them the running coordination numbers."""
-    prepare()
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 90 * _MM), layout="constrained")
-        above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
+    def draw(figure: Figure, axes: Sequence[Axes]) -> None:
+        above, below = axes
         draw_distributions(above, curves, names)
         for n, curve in enumerate(curves):
             below.plot(curve.edges[1:], curve.count, color=CURVE_COLOURS[n % len(CURVE_COLOURS)])
@@ -139,5 +118,5 @@ def distributions(curves: Sequence[Distribution], names: Sequence[str]) -> Figur
         below.set_xlabel("r (Å)")
         below.set_xlim(0, float(curves[0].edges[-1]))
         below.set_ylim(0)
-        figure.align_ylabels()
-    return figure
+
+    return column_figure(draw, 90, (2, 1))

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.errors import UsageError, count_of
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.io.files import output as files
 from vmdpotential.molecule.structure import atom_label
 from vmdpotential.parameters import Command, Option, ReportRows
-from vmdpotential.results import TableColumns, complete_frames, put_table
+from vmdpotential.results import TableColumns, put_table
 
 from .between import (
     BetweenOption,
@@ -82,9 +81,7 @@ def forces(
                     np.savez(binary, forces=values, frames=numbers, atoms=pair.atoms)
             else:
                 put_table(result.table(), place)
-    if merged.count == len(work.frames.numbers()):
-        clear_blocks(execution.folder)
-    return complete_frames(result, len(numbers), len(work.frames.numbers()))
+    return execution.complete(result, len(numbers), len(work.frames.numbers()))
 
 
 class Forces(PairResult):

@@ -11,14 +11,13 @@ from vmdpotential import progress
 from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import CHARGE_FIELDS, PREPARE_FIELDS, Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.maps.options import Engine
 from vmdpotential.molecule.overlaps import check_overlaps, warn_of_duplicates
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, WithoutFields
-from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+from vmdpotential.results import Axes, Figure, Result, TableColumns
 
 from . import figures
 from .between import BetweenOption, selection_pairs
@@ -84,9 +83,7 @@ def rdf(
         engine=get_engine(engine).name, seconds=clock.seconds, files=output.paths, draws=output.draws, curves=curves,
         structure=structure)
     output.write(result, ", ".join(result.names))
-    if merged.count == len(work.frames.numbers()):
-        clear_blocks(execution.folder)
-    return complete_frames(result, result.frames, len(work.frames.numbers()))
+    return execution.complete(result, result.frames, len(work.frames.numbers()))
 
 
 class Distributions(Result):

@@ -12,7 +12,6 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.errors_of_means import Uncertainty, without_nan
 from vmdpotential.frames.options import Execution
@@ -24,7 +23,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure, atom_label
 from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields
-from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames
+from vmdpotential.results import Axes, Figure, Result, TableColumns
 from vmdpotential.surfaces.patches import MIN_NAMED
 
 from ..batch.inputs import unique_names_of
@@ -125,9 +124,7 @@ def patches(
     result = PatchesOverFrames(charges=charges, options=options, merged=merged, molecule=molecule,
                                joined=joined, seconds=clock.seconds, files=output.paths, draws=output.draws)
     output.write(result, f"patches of {options.atoms}")
-    if merged.count == total:
-        clear_blocks(execution.folder)
-    return complete_frames(result, merged.count, total)
+    return execution.complete(result, merged.count, total)
 
 
 @dataclass(frozen=True, eq=False)

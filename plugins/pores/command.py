@@ -273,17 +273,9 @@ class BornProfile(Result):
 
     def draw(self) -> Figure:
         """Return the figure of the energy along the path."""
-        from vmdpotential.figures import prepare
-        from vmdpotential.figures.sizes import JOURNAL_WIDTHS
-        from vmdpotential.figures.style import figure_style
+        from vmdpotential.figures.columns import column_figure
 
-        prepare()
-        from matplotlib.figure import Figure as Drawn
-
-        with figure_style():
-            figure = Drawn(figsize=(JOURNAL_WIDTHS["single"] / 25.4, 2.6), layout="constrained")
-            self.plot(figure.subplots())
-            return figure
+        return column_figure(lambda figure, axes: self.plot(axes[0]), 66)
 
 
 command = Command.of(born, examples=(

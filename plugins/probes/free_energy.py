@@ -22,7 +22,7 @@ from vmdpotential.io.trajectories.frames import Frames, LoadedFrames
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import ReportRows
-from vmdpotential.results import TableColumns, complete_frames
+from vmdpotential.results import TableColumns
 
 from .energies import ProbeSum, probe_sum
 from .insertions import HIGHEST, FreeEnergy, InsertionPlan, plan_insertions
@@ -80,19 +80,17 @@ def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded
         planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
                                    lattice=lattice, spacing=run.spacing, padding=run.options.padding,
                                    options=over.options)
-        blocks = planning.run(over.execution.with_block_folder(run.output))
-        free_energy = planning.merge(blocks, over.execution.partial)
+        execution = over.execution.with_block_folder(run.output)
+        free_energy = planning.merge(planning.run(execution), execution.partial)
     minima = None if over.table is None else minima_and_barriers(
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
         wraps=free_energy.grids["mean"].lattice.wraps(free_energy.cell))
     written = files.write(free_energy.grids, free_energy.no_error, None if minima is None else _table(minima))
-    if free_energy.frames == len(planning.numbers):
-        blocks.clear()
     result = FreeEnergyMap(
         molecule=molecule, source=terms.source, grid=free_energy.grids["mean"], sem=free_energy.grids.get("sem"),
         free_energy=free_energy, planning=planning, structure=structure, places=planning.work.parts**3, least=minima,
         seconds=clock.seconds, files=written)
-    return complete_frames(result, free_energy.frames, len(planning.numbers))
+    return execution.complete(result, free_energy.frames, len(planning.numbers))
 
 
 class FreeEnergyMap(GridResult):

@@ -15,7 +15,6 @@ from vmdpotential import progress
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError, count_of
-from vmdpotential.execution.blocks import clear_blocks
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.options import Execution
 from vmdpotential.frames.task import MergedSums, run_task
@@ -34,7 +33,7 @@ from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields, 
 from vmdpotential.parameters.option import parse_numbers
 from vmdpotential.preparation.charged import residue_charges
 from vmdpotential.preparation.follow import Follower
-from vmdpotential.results import Axes, Figure, Result, TableColumns, complete_frames, put_table
+from vmdpotential.results import Axes, Figure, Result, TableColumns, put_table
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT
 
 from .energies import Solvent
@@ -206,9 +205,7 @@ def titrate(
                              merged=merged, map_ph=map_ph, maps=maps, seconds=clock.seconds,
                              files=outputs.paths(map_ph), draws=outputs.figure is not None or outputs.output is None)
     outputs.write(result, structure.where)
-    if merged.count == len(frames.numbers()):
-        clear_blocks(execution.folder)
-    return complete_frames(result, merged.count, len(frames.numbers()))
+    return execution.complete(result, merged.count, len(frames.numbers()))
 
 
 def _maps(structure: Structure, charges: Floats, ph: Sequence[float], solvent: Solvent, engine: str) -> list[Grid]:

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.figures import prepare
-from vmdpotential.figures.sizes import JOURNAL_WIDTHS
+from vmdpotential.figures.columns import column_figure
 from vmdpotential.figures.slices import CURVE_COLOURS
-from vmdpotential.figures.style import figure_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-
-_MM = 1 / 25.4
 
 #: Colours of groups; some that titrate far apart share one.
 _COLOURS = {"C-": 4, "ASP": 1, "GLU": 6, "HIS": 2, "N+": 5, "CYS": 4, "TYR": 3, "LYS": 0, "ARG": 0}
@@ -68,12 +64,8 @@ def draw_curves(ax: Axes, ph: Floats, fractions: Floats, groups: Sequence[str], 
 def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_charge: Floats,
                      marked: float | None, errors: Floats | None = None) -> Figure:
     """Return a figure of titration curves, and below them the net charge; `marked` is a pH to be marked."""
-    prepare()
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(JOURNAL_WIDTHS["single"] * _MM, 110 * _MM), layout="constrained")
-        above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
+    def draw(figure: Figure, axes: Sequence[Axes]) -> None:
+        above, below = axes
         draw_curves(above, ph, fractions, groups, errors)
         above.set_xlabel("")
         below.plot(ph, net_charge, color="black")
@@ -83,5 +75,5 @@ def titration_figure(ph: Floats, fractions: Floats, groups: Sequence[str], net_c
                 ax.axvline(marked, color="#808080", linewidth=0.6, linestyle=":")
         below.set(xlabel="pH", ylabel="Net charge (e)")
         figure.legend(loc="outside upper center", ncols=4, frameon=False)
-        figure.align_ylabels()
-    return figure
+
+    return column_figure(draw, 110, (2, 1))

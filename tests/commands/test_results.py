@@ -17,9 +17,10 @@ from structure_files import TOOLS
 
 from vmdpotential import registry
 from vmdpotential.errors import BackendError, StoppedError, UsageError
+from vmdpotential.frames.options import Execution
 from vmdpotential.frontend import cli
 from vmdpotential.io import read_structure
-from vmdpotential.results import Result, TableColumns, complete_frames, put_table
+from vmdpotential.results import Result, TableColumns, put_table
 
 
 @dataclass
@@ -105,9 +106,9 @@ def test_without_pandas_one_sentence_names_it(monkeypatch):
 
 def test_the_result_of_a_run_that_was_stopped_is_kept():
     result = Mean(**MADE)
-    assert complete_frames(result, 5, 5) is result
+    assert Execution().complete(result, 5, 5) is result
     with pytest.raises(StoppedError) as caught:
-        complete_frames(result, 2, 5)
+        Execution().complete(result, 2, 5)
     assert caught.value.report is result
 
 

@@ -15,8 +15,9 @@ from vmdpotential.errors import InputError, TaskError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.maps.medium import Medium
-from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field import field_at
 from vmdpotential.plugins.fields.field_command import command as field_
+from vmdpotential.plugins.fields.sites import FieldSites
 from vmdpotential.sums import accuracy
 from vmdpotential.units import coulomb_constant, debye_length
 

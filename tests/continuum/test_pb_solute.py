@@ -16,7 +16,8 @@ from vmdpotential.maps.solute import as_mapped, in_continuum
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import is_ion, is_nucleic, is_protein, is_water
 from vmdpotential.molecule.whole import WholeComplex
-from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field import field_at
+from vmdpotential.plugins.fields.sites import FieldSites
 from vmdpotential.plugins.live.command import command as live
 from vmdpotential.plugins.live.live_map import LiveMap
 

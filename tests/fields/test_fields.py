@@ -25,7 +25,8 @@ from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Topology
 from vmdpotential.plugins.fields import field as fields
-from vmdpotential.plugins.fields.field import FieldSites, bonds_between, field_at
+from vmdpotential.plugins.fields.field import field_at
+from vmdpotential.plugins.fields.sites import FieldSites, bonds_between
 from vmdpotential.sums.choice import plan_fastest
 from vmdpotential.sums.points import request_at
 from vmdpotential.units import coulomb_constant

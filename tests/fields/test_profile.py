@@ -18,8 +18,9 @@ from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.charges import charges_and_report
 from vmdpotential.molecule.selection import select
-from vmdpotential.plugins.fields.profile import middle, profile, profile_of_map, waves
+from vmdpotential.plugins.fields.profile import profile, profile_of_map
 from vmdpotential.plugins.fields.profile_command import command as profile_
+from vmdpotential.plugins.fields.waves import middle, waves
 from vmdpotential.units import coulomb_constant
 
 C = coulomb_constant("V")

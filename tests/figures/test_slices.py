@@ -14,6 +14,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.figures import page as figures
 from vmdpotential.figures import slices
 from vmdpotential.figures.colours import robust_range
+from vmdpotential.figures.contours import contour_levels
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.planes import Plane, plane_outline, smooth_values_on, values_on
 from vmdpotential.molecule.cell import Cell
@@ -155,7 +156,7 @@ def test_draw_slice():
     assert ax.get_aspect() == 1
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x (Å)", "y (Å)")
     (contours,) = [artist for artist in ax.collections if isinstance(artist, ContourSet)]
-    assert contours.levels.tolist() == slices.contour_levels((-4, 4), 3).tolist()
+    assert contours.levels.tolist() == contour_levels((-4, 4), 3).tolist()
     for text in contours.labelTexts:
         assert float(text.get_text().replace("−", "-")) in contours.levels
     assert len(contours.labelTexts) >= 1

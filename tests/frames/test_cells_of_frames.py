@@ -15,8 +15,9 @@ from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field import field_at
 from vmdpotential.plugins.fields.profile import profile, profile_of_map
+from vmdpotential.plugins.fields.sites import FieldSites
 from vmdpotential.plugins.pairs.rdf_command import command as rdf
 
 CUBE, LARGER = Cell.from_parameters(20, 20, 20, 90, 90, 90), Cell.from_parameters(21, 21, 21, 90, 90, 90)

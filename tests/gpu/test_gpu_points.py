@@ -7,7 +7,8 @@ from helpers import charges_at, relative_rms
 
 from vmdpotential.molecule.nonbonded import Nonbonded
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field import field_at
+from vmdpotential.plugins.fields.sites import FieldSites
 from vmdpotential.plugins.pairs.energy import InteractionEnergyPlan
 from vmdpotential.plugins.pairs.options import EnergyOptions
 

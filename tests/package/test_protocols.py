@@ -24,7 +24,7 @@ from vmdpotential.grid.lattice import Points
 from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
 from vmdpotential.plugins import historical
 from vmdpotential.plugins.densities import over_frames
-from vmdpotential.plugins.fields import field, profile
+from vmdpotential.plugins.fields import field, waves
 from vmdpotential.plugins.historical import early, levels, msm_cuda
 from vmdpotential.plugins.ions import charges, ewald_pair
 from vmdpotential.plugins.pairs import over_frames as pairs_over_frames
@@ -65,7 +65,7 @@ IMPLEMENTATIONS = {
     result.RunningMean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
     Frames: [Trajectory, LoadedFrames],
     task.FrameTask: [average.MeanMap, over_frames.Densities, field.Fields, insertions.Insertions,
-                     pairs_over_frames.PairEnergies, pairs_over_frames.PairCounts, profile.Profiles],
+                     pairs_over_frames.PairEnergies, pairs_over_frames.PairCounts, waves.Profiles],
     FrameSum: [BlockMean, FrameMean, Moments, FrameRows, TotalOverFrames, over_frames.NodeSums],
 }
 

@@ -16,7 +16,8 @@ from vmdpotential.interactions.screened_coulomb import in_water
 from vmdpotential.maps import MapOptions, bind_interaction, choose_method, plan_map, potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
-from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field import field_at
+from vmdpotential.plugins.fields.sites import FieldSites
 from vmdpotential.sums import ChargeStatistics, Request, cutoff, direct, pme
 from vmdpotential.sums.accuracy import AWAY_DISTANCE
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum

@@ -21,7 +21,8 @@ from vmdpotential.engines import get_engine
 from vmdpotential.engines.cpu import CpuEngine
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.nonbonded import Nonbonded
-from vmdpotential.plugins.fields.field import FieldSites, field_at
+from vmdpotential.plugins.fields.field import field_at
+from vmdpotential.plugins.fields.sites import FieldSites
 from vmdpotential.plugins.pairs.energy import InteractionEnergyPlan
 from vmdpotential.plugins.pairs.options import EnergyOptions
 from vmdpotential.sums.points import request_at, sum_at

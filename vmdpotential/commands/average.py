@@ -38,7 +38,6 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Command, Option, check_output, warn_unused
-from vmdpotential.results import complete_frames
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +166,7 @@ def average(
         planning=planning, options=settled, first_frame=numbers[0],
         last_frame=numbers[-1], frame_step=numbers.step, cell=None if averaged.cell is None else Cell(averaged.cell),
         seconds=clock.seconds, files=written)
-    return complete_frames(result, averaged.frames, total)
+    return execution.complete(result, averaged.frames, total)
 
 
 def _in_slabs(planning: AveragePlan, execution: Execution,

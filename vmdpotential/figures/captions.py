@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vmdpotential.figures.slices import INTERIORS, contour_levels, quantity_label, unit_label
+from vmdpotential.figures.contours import contour_levels
+from vmdpotential.figures.slices import INTERIORS, quantity_label, unit_label
 
 if TYPE_CHECKING:
     from vmdpotential.figures.page import Page, Panel

@@ -16,6 +16,7 @@ from vmdpotential import __version__, memory
 from vmdpotential.errors import UsageError
 from vmdpotential.figures import atoms, layout, prepare
 from vmdpotential.figures.colours import check_range, check_units, colour_range
+from vmdpotential.figures.contours import contour_levels, contour_style, contour_ticks
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import (
     INTERIORS,
@@ -23,9 +24,6 @@ from vmdpotential.figures.slices import (
     atoms_on_slice,
     bar_label,
     bar_ticks,
-    contour_levels,
-    contour_style,
-    contour_ticks,
     draw_profile,
     drawable_text,
     slice_image,

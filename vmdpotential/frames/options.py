@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
-from vmdpotential.execution.blocks import folder_of
+from vmdpotential.errors import StoppedError, count_of
+from vmdpotential.execution.blocks import clear_blocks, folder_of
 from vmdpotential.parameters import CheckedOptions, Option
+from vmdpotential.results import Result
+
+R = TypeVar("R", bound=Result)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +46,16 @@ class Execution(CheckedOptions):
     def blocks(self) -> dict[str, Any]:
         """Keywords of :class:`vmdpotential.execution.blocks.BlockResults`."""
         return {"folder": self.folder, "resume": self.resume, "workers": self.workers, "scheduler": self.scheduler}
+
+    def complete(self, result: R, done: int, total: int) -> R:
+        """Return a result that was written, and remove the blocks that were kept for it, if all frames are done.
+
+        Raises
+        ------
+        StoppedError
+            When the run was interrupted; it has the result of the first frames.
+        """
+        if done < total:
+            raise StoppedError(f"interrupted after {done} of {count_of(total, 'frame')}", result)
+        clear_blocks(self.folder)
+        return result
