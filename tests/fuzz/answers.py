@@ -91,8 +91,11 @@ def _bound_frames(path: Path) -> None:
 
 def _titrated(path: Path) -> None:
     rng = Random(path.read_bytes())
+    maps: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        maps = {"map_ph": rng.choice(("7", "4,10", "4,4", "x")), "maps": path.with_name("maps.npz"), "force": True}
     _run("titrate", path, spacing=2.0, engine="cpu", ph=rng.choice(("0:14:2", "7", "7:3:1", "0:14:0", "x")),
-         inside=rng.choice((20.0, 4.0, 200.0)), salt=rng.choice((0.1, 0.0)))
+         inside=rng.choice((20.0, 4.0, 200.0)), salt=rng.choice((0.1, 0.0)), **maps)
 
 
 def _in_membrane(path: Path) -> None:
