@@ -119,10 +119,8 @@ class IonCounts:
         if self.method == "explicit":
             lines.append(f"ions: {_numbers({s.name: n for s, n in self.added})}, as listed")
         else:
-            if not self.neutralize:
-                lines.append("neutralising ions: none, as requested")
-            else:
-                lines.append(f"neutralising ions: {_numbers(self.neutralizing)}")
+            lines.append("neutralising ions: " + (_numbers(self.neutralizing) if self.neutralize else
+                                                  "none, as requested"))
             if self.concentration > 0:
                 explanation = {
                     "add": "in addition to the neutralising ions",
@@ -153,18 +151,10 @@ class IonCounts:
         """The numbers as a dictionary for JSON."""
         return {
             "added": {species.name: number for species, number in self.added},
-            "neutralizing": dict(self.neutralizing),
-            "salt": dict(self.salt),
-            "method": self.method,
-            "net_charge_before": self.net_charge,
-            "net_charge_after": self.final_charge,
-            "waters_before": self.waters,
-            "water_volume": self.water_volume,
-            "concentration": self.concentration,
-            "mixture": [vars(share) for share in self.mixture],
-            "concentrations_after": self.concentrations,
-            "existing": dict(self.existing),
-            "existing_counted": self.existing_counted,
+            "net_charge_before": self.net_charge, "net_charge_after": self.final_charge, "waters_before": self.waters,
+            "mixture": [vars(share) for share in self.mixture], "concentrations_after": self.concentrations,
+            **{name: getattr(self, name) for name in ("neutralizing", "salt", "method", "water_volume",
+                                                      "concentration", "existing", "existing_counted")},
         }
 
 
@@ -207,106 +197,6 @@ def explicit_counts(
     return counts
 
 
-def plan_counts(
-    net_charge: float,
-    waters: int,
-    cation: IonSpecies,
-    anion: IonSpecies,
-    *,
-    neutralize: bool = True,
-    concentration: float = 0.0,
-    method: str = "add",
-    existing: Sequence[tuple[IonSpecies, int]] = (),
-    count_existing: bool = True,
-) -> IonCounts:
-    """Return the numbers of cations and anions to add.
-
-    The numbers for the system without any free ions are computed first. Existing ions are subtracted (unless
-    `count_existing` is false), and the remainder is shifted so that no number is negative and the net charge, rounded
-    to an integer, is exactly compensated.
-
-    Let N0 = concentration * waters / (55.35 mol/L) be the number of ion pairs in the volume that the waters have at
-    water's density, and Q the charge to compensate:
-
-    ``add``
-        round(N0) formula units of salt on top of the neutralising ions.
-    ``sltcap``
-        N+- = N0 exp(-+asinh(Q / (2 N0))) (Schmit et al., J. Chem. Theory Comput. 2018, 14, 1823).
-    ``split``
-        N+- = N0 -+ Q/2, valid for N0 >= \\|Q\\| only (Machado and Pantano, J. Chem. Theory Comput.
-        2020, 16, 1367).
-
-    If counter-ions alone cannot compensate the charge (an odd charge and a divalent counter-ion), one more
-    counter-ion and the co-ions that compensate it are added.
-
-    Parameters
-    ----------
-    net_charge : float
-        Charge of the whole structure, including existing ions, e.
-    waters : int
-        Number of water molecules.
-    cation, anion : Species
-    neutralize : bool
-        Whether to compensate the net charge.
-    concentration : float
-        Concentration of salt, mol/L.
-    method : str
-        One of :data:`COUNT_METHODS`.
-    existing : sequence of (Species, int)
-        Free ions in the structure.
-    count_existing : bool
-        Whether existing ions are a part of the salt.
-
-    Returns
-    -------
-    IonCounts
-
-    Raises
-    ------
-    UsageError
-        If an ion has the wrong sign, or the method is not valid for these ions or this charge.
-    InputError
-        If the net charge is not close to an integer.
-    """
-    if not cation.charge > 0:
-        raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
-    if not anion.charge < 0:
-        raise UsageError("anion", f"its charge is {anion.charge:+d}", "choose a negative ion", value=anion.name)
-    check_method(method)
-    charge, warnings = whole_charge(net_charge, neutralize)
-    target = salt_target(concentration, waters)
-    present = [sum(s.charge * n * sign for s, n in existing if s.charge * sign > 0) for sign in (1, -1)]
-    if not count_existing:
-        present = [0, 0]
-    if method == "add" or target == 0:
-        added = _add(charge, target, cation.charge, -anion.charge, present, neutralize)
-    else:
-        if not neutralize:
-            raise UsageError("count", "this method always neutralises the system",
-                             "use {count add} with {neutralize False}", value=method)
-        if (cation.charge, anion.charge) != (1, -1):
-            raise UsageError("count", "this method is valid for monovalent ions only", "use {count add}", value=method)
-        cations, _ = COUNT_FORMULAS[method](charge - present[0] + present[1], target)
-        added = balance_charge(charge, cations - present[0], 1, 1)
-    base = balance_charge(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
-    species = (cation, anion)
-    numbers: dict[str, int] = {}
-    for ion, number in existing:
-        numbers[ion.name] = numbers.get(ion.name, 0) + number
-    return IonCounts(
-        tuple((s, n) for s, n in zip(species, added, strict=True) if n),
-        {s.name: n for s, n in zip(species, base, strict=True) if n},
-        {s.name: n - b for s, n, b in zip(species, added, base, strict=True) if n - b},
-        method, net_charge, waters, concentration, numbers, count_existing, neutralize, warnings,
-    )
-
-
-def check_method(method: str) -> None:
-    """Raise UsageError unless a method is one of :data:`COUNT_METHODS`."""
-    if method not in COUNT_METHODS:
-        raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
-
-
 def whole_charge(net_charge: float, neutralize: bool) -> tuple[int, tuple[str, ...]]:
     """Return the net charge as an integer, e, and warnings.
 
@@ -346,23 +236,9 @@ def balance_charge(charge: int, least: int, plus: int, minus: int) -> tuple[int,
     )
 
 
-def _add(
-    charge: int, target: float, plus: int, minus: int, present: Sequence[int], neutralize: bool
-) -> tuple[int, int]:
-    """Return the numbers for ``add``: whole formula units of salt, minus ions present, plus neutralising ions."""
-    unit = math.lcm(plus, minus)  # charge of the cations in one formula unit
-    salt = math.floor(target + 0.5) * unit
-    if not neutralize:
-        units = max(0, -(-(salt - min(present)) // unit))
-        return units * unit // plus, units * unit // minus
-    bare = charge - present[0] + present[1]  # the charge without the existing ions
-    return balance_charge(charge, salt + max(0, -bare) - present[0], plus, minus)
-
-
 def _sltcap(charge: int, target: float) -> tuple[int, int]:
     """Return the numbers by Schmit et al. 2018: co-ions are rounded, and counter-ions compensate the charge."""
-    coions = math.floor(target * math.exp(-math.asinh(abs(charge) / (2 * target))) + 0.5)
-    return (coions, coions + charge) if charge > 0 else (coions - charge, coions)
+    return _with_coions(charge, target * math.exp(-math.asinh(abs(charge) / (2 * target))))
 
 
 def _split(charge: int, target: float) -> tuple[int, int]:
@@ -373,8 +249,12 @@ def _split(charge: int, target: float) -> tuple[int, int]:
             f"to compensate a charge of {charge:+d} e, this method needs at least {abs(charge)} ion pairs, and "
             f"the concentration gives {target:.1f}", "use {count sltcap}, or a larger box", value="split",
         )
-    coions = math.floor(target - abs(charge) / 2 + 0.5)
-    return (coions, coions + charge) if charge > 0 else (coions - charge, coions)
+    return _with_coions(charge, target - abs(charge) / 2)
+
+
+def _with_coions(charge: int, number: float) -> tuple[int, int]:
+    coions = math.floor(number + 0.5)
+    return coions + max(0, -charge), coions + max(0, charge)
 
 
 #: Functions of the charge and the number of ion pairs that return the numbers of cations and anions, for the methods

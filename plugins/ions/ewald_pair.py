@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.arrays import Floats, Integers
-from vmdpotential.interactions import SOFT_CORE
+from vmdpotential.interactions import SOFT_CORE, Bound
 from vmdpotential.interactions.compiled import radial_arguments
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, bind_kernel, call_kernel, launch_kernel
 from vmdpotential.molecule.cell import Cell
@@ -44,50 +45,26 @@ _BIN = 12.0
 MOST_NODES = 2**23
 
 
-class EwaldPair:
-    """The pair potential of a periodic cell with a conducting boundary and a neutralising background.
+class OpenPair:
+    """The pair potential of charges in an open boundary: Coulomb's law."""
 
-    Its mean over the cell is zero. The error is below 1e-5 of the potential at half the cell's length.
+    def __init__(self) -> None:
+        # what the kernels have of a cell moves nothing that is nearer than half of 2^40 A, and has no smooth part
+        self._bind(COULOMB.bind(), np.inf, 2.0**40 * np.eye(3), np.zeros((0, 3)), np.zeros((1, 1, 1)))
 
-    Parameters
-    ----------
-    cell : Cell
-    """
-
-    def __init__(self, cell: Cell) -> None:
-        from scipy import fft
-
-        basis = cell if cell.orthogonal else Cell(cell.reduced)
-        radius = 0.499999 * float(np.linalg.norm(cell.reduced, axis=1).min())
-        spacing = max(radius / RATIO, (cell.volume / MOST_NODES) ** (1 / 3))
-        plan = over_cell(basis, spacing, ORDER, radius / spacing)
-        spectrum = plan.influence()  # that of the transform of one charge at the first node, which is 1
-        for axis, count in enumerate(plan.shape[:2]):
-            if spectrum.shape[axis] < count:  # the rest by symmetry
-                numbers = np.arange(count)
-                spectrum = spectrum.take(np.minimum(numbers, count - numbers), axis)
-        self.unit = np.ascontiguousarray(fft.irfftn(spectrum.astype(np.float64), plan.shape, norm="forward",
-                                                    workers=threads.count()))
-        smooth = self.unit
-        for axis in range(3):  # a cubic B-spline spreads a charge at a node to the neighbouring nodes too
-            smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
-        pairs = plan.short
-        assert pairs is not None
+    def _bind(self, pairs: Bound, cutoff: float, vectors: Floats, shifts: Floats, smooth: Floats) -> None:
+        """Set the kernels' arguments for both parts of the potential and for the cell."""
         short = pairs.scaled()
-        self._short, self._cutoff, self._most_smooth = pairs, radius, float(smooth.max())
-        self.factor = short.factor
-        vectors = np.ascontiguousarray(basis.vectors)
+        self._short, self._cutoff, self._most_smooth = pairs, cutoff, float(smooth.max())
+        self.factor, shifts = short.factor, np.ascontiguousarray(shifts)
         padded = np.ascontiguousarray(np.pad(smooth / short.factor, [(1, 2)] * 3, mode="wrap"))
-        shifts = np.ascontiguousarray(cell.neighbours[1:])
-        #: The kernels' arguments for the cell and both parts.
         self.fixed: dict[str, Any] = {
-            "smooth": padded, "shape": padded.shape, "basis": vectors, "inverse": np.linalg.inv(vectors),
-            "shifts": shifts, "shift_count": len(shifts), "soft2": SOFT_CORE**2, "cutoff2": radius**2,
-            **radial_arguments(short.program, short.values, False)}
+            "smooth": padded, "shape": padded.shape, "basis": np.ascontiguousarray(vectors),
+            "inverse": np.linalg.inv(vectors), "shifts": shifts, "shift_count": len(shifts), "soft2": SOFT_CORE**2,
+            "cutoff2": cutoff**2, **radial_arguments(short.program, short.values, False)}
         self._add = bind_kernel(KERNELS["add_one_charge"], **self.fixed, start=None, centres=None, bin_count=0,
                                 radius=0.0)
         self._steps = bind_kernel(KERNELS["do_ion_steps"], **self.fixed, unit=short.factor)
-        self.basis = basis
 
     def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
         """Add the potential (e/A) of a charge (e) at `position`, and of all its images, to that at points.
@@ -108,8 +85,8 @@ class EwaldPair:
                   charge=charge * self.factor)
 
     def pending(self, sites: Floats) -> EwaldSites | None:
-        """Return a faster sum than :meth:`add` for many sites (P, 3), A; None for few sites."""
-        return EwaldSites(self, sites) if len(sites) * _NODES_A_SITE > self.unit.size else None
+        """Return a faster sum than :meth:`add` for many sites (P, 3), A; None if there is none."""
+        return None
 
     def steps(self, **state: Any) -> float:
         """Do Metropolis steps of charges at sites; return the change of the energy.
@@ -133,6 +110,41 @@ class EwaldPair:
         """
         near = float(self._short(np.array([distance]))[0]) if distance < self._cutoff else 0.0
         return near + self._most_smooth
+
+
+class EwaldPair(OpenPair):
+    """The pair potential of a periodic cell with a conducting boundary and a neutralising background.
+
+    Its mean over the cell is zero. The error is below 1e-5 of the potential at half the cell's length.
+
+    Parameters
+    ----------
+    cell : Cell
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        from scipy import fft
+
+        self.basis = cell if cell.orthogonal else Cell(cell.reduced)
+        radius = 0.499999 * float(np.linalg.norm(cell.reduced, axis=1).min())
+        spacing = max(radius / RATIO, (cell.volume / MOST_NODES) ** (1 / 3))
+        plan = over_cell(self.basis, spacing, ORDER, radius / spacing)
+        spectrum = plan.influence()  # that of the transform of one charge at the first node, which is 1
+        for axis, count in enumerate(plan.shape[:2]):
+            if spectrum.shape[axis] < count:  # the rest by symmetry
+                numbers = np.arange(count)
+                spectrum = spectrum.take(np.minimum(numbers, count - numbers), axis)
+        self.unit = np.ascontiguousarray(fft.irfftn(spectrum.astype(np.float64), plan.shape, norm="forward",
+                                                    workers=threads.count()))
+        smooth = self.unit
+        for axis in range(3):  # a cubic B-spline spreads a charge at a node to the neighbouring nodes too
+            smooth = (np.roll(smooth, 1, axis) + 4 * smooth + np.roll(smooth, -1, axis)) / 6
+        assert plan.short is not None
+        self._bind(plan.short, radius, self.basis.vectors, cell.neighbours[1:], smooth)
+
+    def pending(self, sites: Floats) -> EwaldSites | None:
+        """Return a faster sum than :meth:`add` for many sites (P, 3), A; None for few sites."""
+        return EwaldSites(self, sites) if len(sites) * _NODES_A_SITE > self.unit.size else None
 
 
 class EwaldSites:
@@ -203,6 +215,5 @@ class EwaldSites:
         """Add the pending smooth part to the potential at the sites, and reset it."""
         u, v, w = self._coordinates
         launch_kernel(KERNELS["add_smooth_values"], len(potential), "one charge", 2**14, u=u, v=v, w=w,
-                      smooth=self._pending,
-               shape=self._pending.shape, out=potential)
+                      smooth=self._pending, shape=self._pending.shape, out=potential)
         self._pending[:], self.slack = 0.0, 0.0

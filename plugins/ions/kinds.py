@@ -11,9 +11,9 @@ from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Structure
 
-from .counts import IonCounts, IonSpecies, explicit_counts, plan_counts
+from .counts import IonCounts, IonSpecies, explicit_counts
 from .edit import IonNames, find_ion, name_ion
-from .salts import Salt, check_fractions, find_salt, neutralising_ions, plan_mixture
+from .salts import Salt, check_fractions, find_salt, neutralising_ions, plan_counts, plan_mixture
 from .templates import IonTemplate, template_of
 
 
@@ -111,7 +111,7 @@ class RequestedIons:
 
     def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[IonSpecies, int]], neutralize: bool,
                concentration: float, method: str, count_existing: bool) -> IonCounts:
-        """Return the numbers of ions to add; see :func:`~vmdpotential.plugins.ions.counts.plan_counts`."""
+        """Return the numbers of ions to add; see :func:`~vmdpotential.plugins.ions.salts.plan_counts`."""
         if self._listed is not None:
             if concentration:
                 raise UsageError("ions", "the numbers of ions are already given", "leave out {concentration}")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.arrays import Floats, Integers
+from vmdpotential.molecule.cell import Cell
 
 from .potential import SitePotential, quiet_sums
 
 if TYPE_CHECKING:
-    from .charges import ChargePotential
     from .counts import IonSpecies
+    from .sites import CandidateSites
 
 #: Potentials that differ by less, e/A, count as equal (6e-4 kT), so that results do not depend on rounding.
 EQUAL_POTENTIALS = 1e-6
@@ -26,40 +25,36 @@ EQUAL_POTENTIALS = 1e-6
 SEARCH_CUTOFF = 10.0
 
 
-class Neighbours(Protocol):
-    """Search for sites around a site."""
-
-    def near(self, site: int, distance: float) -> Integers:
-        """Return the sites closer than a distance (A) to any image of a site, including the site itself."""
-
-
-@dataclass(frozen=True, eq=False)
-class FreeSites:
-    """Sites for ions, and the potentials that act on ions there.
+class SiteNeighbours:
+    """Search for the sites within a distance of any periodic image of a site.
 
     Parameters
     ----------
     sites : (W, 3) float64, A
-    fixed : (W,) float64, e/A
-        Potential at the sites of the solute and the existing ions.
-    apart : (S, S) float64, A
-        Minimum distance of two ions' centres, by the sizes of the ions.
-    barred : (S, W) bool
-        For each size of ions, whether a site is too close to something that stays.
-    neighbours : Neighbours
-    pair : ChargePotential
-        Potential of a single ion.
+    cell : Cell or None
+    most : float, A
+        Largest distance of a search.
     """
 
-    sites: Floats
-    fixed: Floats
-    apart: Floats
-    barred: NDArray[np.bool_]
-    neighbours: Neighbours
-    pair: ChargePotential
+    def __init__(self, sites: Floats, cell: Cell | None, most: float) -> None:
+        from scipy.spatial import cKDTree
+
+        self._sites = self._images = sites if cell is None else cell.wrap(sites)
+        self._owners = np.arange(len(sites))
+        if cell is not None:
+            low, high = self._sites.min(0) - most, self._sites.max(0) + most
+            self._images, self._owners = cell.images_in_box(self._sites, low, high)
+        self._tree = cKDTree(self._images)
+
+    def near(self, site: int, distance: float) -> Integers:
+        """Return the sorted indices of the sites closer than a distance, A, including the site itself."""
+        rows = np.array(self._tree.query_ball_point(self._sites[site], distance), np.int64)
+        # the ball includes its surface; a site at exactly the distance is allowed
+        close = ((self._images[rows] - self._sites[site]) ** 2).sum(1) < distance**2
+        return np.unique(np.append(self._owners[rows[close]], site))
 
 
-def sites_blocked_around(site: int, size: int, apart: Floats, neighbours: Neighbours) -> list[Integers]:
+def sites_blocked_around(site: int, size: int, apart: Floats, neighbours: SiteNeighbours) -> list[Integers]:
     """Return, for ions of each size, the sites that are blocked by an ion of the size `size` at a site."""
     distances = apart[size].tolist()
     result = {distance: neighbours.near(site, distance) for distance in dict.fromkeys(distances)}
@@ -67,7 +62,7 @@ def sites_blocked_around(site: int, size: int, apart: Floats, neighbours: Neighb
 
 
 def improve_placement(phi: SitePotential, placed: Integers, species: Sequence[IonSpecies], sizes: Integers,
-            free: FreeSites) -> tuple[int, float]:
+                      free: CandidateSites) -> tuple[int, float]:
     """Move ions to free sites of lower energy until no move lowers the energy.
 
     In the order in which they were placed, repeatedly, each ion moves to the free site where its energy with the
@@ -83,7 +78,7 @@ def improve_placement(phi: SitePotential, placed: Integers, species: Sequence[Io
     species : sequence of K Species
     sizes : (K,) int64
         The size of each ion, as a row of `free.apart`.
-    free : FreeSites
+    free : CandidateSites
 
     Returns
     -------

@@ -48,7 +48,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
         Concentration of salt, mol/L.
     count : {"add", "sltcap", "split"}
         How the number of salt ions follows from the concentration, see
-        :func:`~vmdpotential.plugins.ions.counts.plan_counts`.
+        :func:`~vmdpotential.plugins.ions.salts.plan_counts`.
     salt : mapping, optional
         Mixture of salts instead of that of `cation` and `anion`, ``{formula: fraction of the formula units}``, such
         as ``{"NaCl": 0.7, "MgCl2": 0.3}`` (see :func:`~vmdpotential.plugins.ions.salts.plan_mixture`). `cation` and
@@ -86,7 +86,7 @@ def place_ions(structure: StructureLike, options: IonOptions | None = None, **ke
     tolerance : float
         Largest rms error of the potential at the sites, measured at 200 of them, relative to its rms.
     engine : str
-        Compute engine of sums over pairs; meshes, and sums over ions in a periodic cell, use the CPU.
+        Compute engine of the potential of the solute; meshes, and the potentials of ions, use the CPU.
 
     Returns
     -------

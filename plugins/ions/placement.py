@@ -85,9 +85,8 @@ class PlacedIon:
     @property
     def values(self) -> tuple[Any, ...]:
         """Values of :attr:`COLUMNS`; None if there is no distance."""
-        return (self.name, self.residue_id, self.order, self.charge, *self.position, self.water, self.water_segment,
-                self.solute_distance, self.ion_distance, self.energy, self.energy_kt, self.final_energy,
-                self.final_energy_kt)
+        fields = tuple(vars(self).values())
+        return (*fields[:4], *self.position, *fields[5:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,17 +223,9 @@ class Placement(Tabular):
     def data(self) -> dict[str, Any]:
         """The placement as a dictionary for JSON."""
         return {
-            "counts": self.counts.data,
-            "waters_removed": self.waters_removed,
-            "site": self.site,
-            "tolerance": self.tolerance,
-            "error": self.error,
-            "seed": self.seed,
-            "moves": self.moves,
-            "gain": self.gain,
+            "counts": self.counts.data, "warnings": list(self.counts.warnings),
+            **{name: getattr(self, name) for name in ("waters_removed", "site", "tolerance", "error", "seed", "moves",
+                                                      "gain", "temperature", "dielectric")},
             "sampling": None if self.sampling is None else self.sampling.data,
-            "temperature": self.temperature,
-            "dielectric": self.dielectric,
-            "warnings": list(self.counts.warnings),
             "ions": [{**vars(ion), "position": list(ion.position)} for ion in self.ions],
         }

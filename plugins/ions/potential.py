@@ -13,7 +13,7 @@ from vmdpotential import progress
 from vmdpotential.arrays import Floats, Integers
 
 if TYPE_CHECKING:
-    from .charges import ChargePotential
+    from .ewald_pair import OpenPair
 
 #: Distances that differ by less, A, count as equal.
 ALIKE = 1e-6
@@ -37,7 +37,7 @@ class SitePotential:
     sites : (W, 3) float64, A
     potential : (W,) float64, e/A
         Potential of the solute and the existing ions.
-    pair : ChargePotential
+    pair : OpenPair
         Potential of a single charge.
     barred : (S, W) bool
         For ions of each size, the sites that are never free.
@@ -46,7 +46,7 @@ class SitePotential:
         energies.
     """
 
-    def __init__(self, sites: Floats, potential: Floats, pair: ChargePotential, barred: NDArray[np.bool_],
+    def __init__(self, sites: Floats, potential: Floats, pair: OpenPair, barred: NDArray[np.bool_],
                  remoteness: Callable[[Floats], Floats]) -> None:
         self.sites, self._pair, self._remoteness = sites, pair, remoteness
         self._waiting = pair.pending(sites)

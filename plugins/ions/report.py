@@ -90,8 +90,7 @@ def _distance_counts(a: Floats, b: Floats, cell: Cell, edges: Floats) -> Floats:
 
 def distance_summary(least: dict[str, dict[str, float | None]], distributions: dict[str, Any]) -> list[str]:
     """Return the lines of the report on distances."""
-    lines = []
-    parts = []
+    lines, parts, peaks = [], [], []
     for key, words in (("ion", "ion to ion"), ("solute", "ion to solute")):
         result = {name: value for name, each in least.items() if (value := each[key]) is not None}
         if result:
@@ -99,7 +98,6 @@ def distance_summary(least: dict[str, dict[str, float | None]], distributions: d
             parts.append(f"{words} {result[name]:.2f} A ({name})")
     if parts:
         lines.append(f"minimum distances: {', '.join(parts)}")
-    peaks = []
     for name, g in distributions.get("g", {}).items():
         peak = int(np.argmax(g))
         if g[peak]:

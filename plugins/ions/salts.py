@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule.names import ION_RESIDUES
@@ -12,10 +13,10 @@ from vmdpotential.parameters import parse_items
 
 from .counts import (
     COUNT_FORMULAS,
+    COUNT_METHODS,
     IonCounts,
     IonSpecies,
     balance_charge,
-    check_method,
     salt_target,
     whole_charge,
 )
@@ -149,6 +150,81 @@ def _ion_fractions(salts: Sequence[Salt], kind: str) -> dict[IonSpecies, float]:
     return result
 
 
+def plan_counts(
+    net_charge: float,
+    waters: int,
+    cation: IonSpecies,
+    anion: IonSpecies,
+    *,
+    neutralize: bool = True,
+    concentration: float = 0.0,
+    method: str = "add",
+    existing: Sequence[tuple[IonSpecies, int]] = (),
+    count_existing: bool = True,
+) -> IonCounts:
+    """Return the numbers of cations and anions to add.
+
+    The numbers for the system without any free ions are computed first. Existing ions are subtracted (unless
+    `count_existing` is false), and the remainder is shifted so that no number is negative and the net charge, rounded
+    to an integer, is exactly compensated.
+
+    Let N0 = concentration * waters / (55.35 mol/L) be the number of ion pairs in the volume that the waters have at
+    water's density, and Q the charge to compensate:
+
+    ``add``
+        round(N0) formula units of salt on top of the neutralising ions.
+    ``sltcap``
+        N+- = N0 exp(-+asinh(Q / (2 N0))) (Schmit et al., J. Chem. Theory Comput. 2018, 14, 1823).
+    ``split``
+        N+- = N0 -+ Q/2, valid for N0 >= \\|Q\\| only (Machado and Pantano, J. Chem. Theory Comput.
+        2020, 16, 1367).
+
+    If counter-ions alone cannot compensate the charge (an odd charge and a divalent counter-ion), one more
+    counter-ion and the co-ions that compensate it are added.
+
+    Parameters
+    ----------
+    net_charge : float
+        Charge of the whole structure, including existing ions, e.
+    waters : int
+        Number of water molecules.
+    cation, anion : Species
+    neutralize : bool
+        Whether to compensate the net charge.
+    concentration : float
+        Concentration of salt, mol/L.
+    method : str
+        One of :data:`COUNT_METHODS`.
+    existing : sequence of (Species, int)
+        Free ions in the structure.
+    count_existing : bool
+        Whether existing ions are a part of the salt.
+
+    Returns
+    -------
+    IonCounts
+
+    Raises
+    ------
+    UsageError
+        If an ion has the wrong sign, or the method is not valid for these ions or this charge.
+    InputError
+        If the net charge is not close to an integer.
+    """
+    if not cation.charge > 0:
+        raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
+    if not anion.charge < 0:
+        raise UsageError("anion", f"its charge is {anion.charge:+d}", "choose a negative ion", value=anion.name)
+    present = [sum(ion.charge * n * sign for ion, n in existing if ion.charge * sign > 0) for sign in (1, -1)]
+    counts = plan_mixture(
+        net_charge, waters, [Salt("", cation, anion, 1.0)], cation, anion, concentration=concentration,
+        neutralize=neutralize, method=method, count_existing=count_existing,
+        existing=[(cation, Fraction(present[0], cation.charge)), (anion, Fraction(present[1], -anion.charge))])
+    names = dict.fromkeys(ion.name for ion, _ in existing)
+    return replace(counts, mixture=(), existing={
+        name: sum(number for ion, number in existing if ion.name == name) for name in names})
+
+
 def plan_mixture(
     net_charge: float,
     waters: int,
@@ -159,12 +235,12 @@ def plan_mixture(
     concentration: float,
     neutralize: bool = True,
     method: str = "add",
-    existing: Sequence[tuple[IonSpecies, int]] = (),
+    existing: Sequence[tuple[IonSpecies, int | Fraction]] = (),
     count_existing: bool = True,
 ) -> IonCounts:
     """Return the numbers of ions of a mixture of salts to add.
 
-    As in :func:`~vmdpotential.plugins.ions.counts.plan_counts`, with these differences:
+    As in :func:`~vmdpotential.plugins.ions.salts.plan_counts`, with these differences:
 
     ``add``
         The round(N0) formula units are divided among the salts by their fractions and largest remainder. `cation` and
@@ -184,25 +260,27 @@ def plan_mixture(
     InputError
         If the net charge is not close to an integer.
     """
-    check_method(method)
+    if method not in COUNT_METHODS:
+        raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
     charge, warnings = whole_charge(net_charge, neutralize)
     target = salt_target(concentration, waters)
-    present: dict[IonSpecies, int] = {}
+    present: dict[IonSpecies, int | Fraction] = {}
     for ion, number in existing:
         present[ion] = present.get(ion, 0) + number
     kinds = dict.fromkeys([*(salt.cation for salt in salts), cation, *(salt.anion for salt in salts), anion])
     counted = {ion: present.get(ion, 0) if count_existing else 0 for ion in kinds}
-    bare = charge - sum(ion.charge * number for ion, number in counted.items())
-    base, requested = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
-    if method == "add":
+    bare = int(charge - sum(ion.charge * number for ion, number in counted.items()))
+    base: dict[IonSpecies, int | Fraction] = dict.fromkeys(kinds, 0)
+    requested = dict.fromkeys(kinds, 0)
+    if method == "add" or not target:
         units = math.floor(target + 0.5)
         shares = apportion(units, [salt.formula for salt in salts], [salt.fraction for salt in salts])
         for salt, share in zip(salts, shares, strict=True):
             for ion, number in salt.ions:
                 requested[ion] += number * share.number
         if neutralize:
-            for ion, number in zip((cation, anion), balance_charge(bare, 0, cation.charge, -anion.charge), strict=True):
-                base[ion] = number
+            counter = cation if bare < 0 else anion
+            base[counter] = abs(Fraction(bare, counter.charge))
     else:
         if not neutralize:
             raise UsageError("count", "this method always neutralises the system",
@@ -216,18 +294,17 @@ def plan_mixture(
             shares += parts
             for ion, share in zip(fractions, parts, strict=True):
                 requested[ion] += share.number
-    added = {ion: max(0, base[ion] + requested[ion] - counted[ion]) for ion in kinds}
+    added = {ion: max(0, math.ceil(base[ion] + requested[ion] - counted[ion])) for ion in kinds}
     left = (charge if neutralize else 0) + sum(ion.charge * number for ion, number in added.items())
     for ion, number in zip((cation, anion), balance_charge(left, 0, cation.charge, -anion.charge), strict=True):
         added[ion] += number
     # the added ions that are reported as neutralising; the others are salt
     pair = balance_charge(charge, 0, cation.charge, -anion.charge) if neutralize else (0, 0)
-    base = dict.fromkeys(kinds, 0) | {
+    neutral = dict.fromkeys(kinds, 0) | {
         ion: min(number, added[ion]) for ion, number in zip((cation, anion), pair, strict=True)}
     return IonCounts(
         tuple((ion, number) for ion, number in added.items() if number),
-        {ion.name: number for ion, number in base.items() if number},
-        {ion.name: number - base[ion] for ion, number in added.items() if number > base[ion]},
-        method, net_charge, waters, concentration, {ion.name: number for ion, number in present.items()},
-        count_existing, neutralize, warnings, shares,
-    )
+        {ion.name: number for ion, number in neutral.items() if number},
+        {ion.name: number - neutral[ion] for ion, number in added.items() if number > neutral[ion]},
+        method, net_charge, waters, concentration, {ion.name: int(number) for ion, number in present.items()},
+        count_existing, neutralize, warnings, shares)

@@ -20,22 +20,17 @@ import numpy as np
 from vmdpotential import progress
 from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import NoRoomError, UsageError
-from vmdpotential.grid.lattice import Points
-from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.points import request_at, sum_at
-from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 from .counts import IonSpecies
-from .ewald_pair import EwaldPair
+from .ewald_pair import EwaldPair, OpenPair
 from .montecarlo import Metropolis, SamplingStatistics
-from .moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, FreeSites, improve_placement, sites_blocked_around
+from .moves import EQUAL_POTENTIALS, SEARCH_CUTOFF, SiteNeighbours, improve_placement, sites_blocked_around
 from .potential import SitePotential
 
 if TYPE_CHECKING:
     from vmdpotential.engines import Engine
-
-    from .charges import ChargePotential, PendingPotential
 
 SITE_METHODS = ("potential", "random", "monte-carlo")
 
@@ -142,37 +137,6 @@ def shortest_repeat(cell: Cell | None) -> float:
     return np.inf if cell is None else float(np.linalg.norm(cell.reduced, axis=1).min())
 
 
-class _Neighbours:
-    """Search for the sites within a distance of any periodic image of a site."""
-
-    def __init__(self, sites: Floats, cell: Cell | None, most: float) -> None:
-        """Prepare a search among sites up to the distance `most`, A."""
-        from scipy.spatial import cKDTree
-
-        self.positions = sites if cell is None else cell.wrap(sites)
-        self.tree = cKDTree(self.positions)
-        self.shifts = np.zeros((1, 3))
-        if cell is not None:
-            low, high = self.tree.mins - most, self.tree.maxes + most
-            corners = np.array([[(low, high)[(n >> d) & 1][d] for d in range(3)] for n in range(8)])
-            fraction = cell.fractional(corners)
-            ranges = [np.arange(np.floor(a) - 1, np.floor(b) + 2) for a, b in
-                      zip(fraction.min(0), fraction.max(0), strict=True)]
-            steps = np.stack(np.meshgrid(*ranges, indexing="ij"), -1).reshape(-1, 3)
-            self.shifts = steps @ cell.vectors
-
-    def near(self, site: int, distance: float) -> Integers:
-        """Return the sorted indices of the sites closer than a distance, including the site itself."""
-        images = self.positions[site] + self.shifts
-        images = images[((images >= self.tree.mins - distance) & (images <= self.tree.maxes + distance)).all(1)]
-        rows = self.tree.query_ball_point(images, distance)
-        result = np.unique(np.concatenate([np.asarray(row, np.int64) for row in rows]))
-        # the ball includes its surface; a site at exactly the distance is allowed
-        apart = self.positions[result][None] - images[:, None]
-        close = (apart * apart).sum(-1).min(0) < distance**2
-        return np.asarray(result[close | (result == site)], np.int64)
-
-
 class CandidateSites:
     """Sites that ions of some species may take, prepared once for several choices among them.
 
@@ -183,7 +147,7 @@ class CandidateSites:
     ions : sequence of (Species, int)
     around : Surroundings
     engine : Engine
-        Compute engine of sums over pairs; meshes, and sums over ions in a periodic cell, use the CPU.
+        Compute engine of the potential of the solute; meshes, and the potentials of ions, use the CPU.
     from_solute, between : float, A
         Minimum distance of an ion's atoms to every solute atom, and to other ions.
     kept : (M, 3) float64, A, optional
@@ -241,19 +205,14 @@ class CandidateSites:
             self.barred |= (radii[:, None] > 0) & (nearest_distances(points[rows], kept, cell, clear + most)
                                                    < clear + radii[:, None])
         self.sites = np.asfortranarray(points[rows])  # contiguous columns, as engines require
-        self.pair = _pair(cell, engine)
-        self.neighbours = _Neighbours(
+        self.pair = OpenPair() if cell is None else EwaldPair(cell)
+        self.neighbours = SiteNeighbours(
             self.sites, cell, max(float(self.apart.max()), *(SEARCH_CUTOFF * abs(ion.charge) for ion, _ in ions)))
 
     @cached_property
     def fixed(self) -> Floats:
         """Potential of the solute and the existing ions at the sites, e/A."""
         return self.potential_at(self.sites)
-
-    @cached_property
-    def free(self) -> FreeSites:
-        """Sites for ions, and the potentials that act on ions there."""
-        return FreeSites(self.sites, self.fixed, self.apart, self.barred, self.neighbours, self.pair)
 
     def potential_at(self, points: Floats) -> Floats:
         """Return the potential of the solute and the existing ions at points, e/A."""
@@ -357,39 +316,11 @@ def choose_sites(
     chosen = np.array(placed, np.int64)
     moves, gain, sampling = 0, 0.0, None
     if phi is not None and refine:
-        moves, gain = improve_placement(phi, chosen, species, sizes, candidates.free)
+        moves, gain = improve_placement(phi, chosen, species, sizes, candidates)
     if method == "monte-carlo":
-        sampling = Metropolis(candidates.free, chosen, species, sizes, factor).run(sweeps, generator)
+        sampling = Metropolis(candidates, chosen, species, sizes, factor).run(sweeps, generator)
     fixed = candidates.potential_at(sites[chosen]) if method == "random" else candidates.fixed[chosen]
     return ChosenSites(candidates.rows[chosen], tuple(species), sites[chosen], fixed, moves, gain, sampling)
-
-
-class _OpenPair:
-    """Potential of one charge in an open boundary."""
-
-    steps = None
-
-    def __init__(self, engine: Engine) -> None:
-        self._sum = prepare_sum(engine, PotentialSum(Points(np.zeros((0, 3))), COULOMB.bind()))
-
-    def add(self, points: Floats, position: Floats, charge: float, potential: Floats) -> None:
-        """Add the potential (e/A) of a charge to that at points."""
-        potential += self._sum.run(position[None], np.array([charge]), Points(points)).values()
-
-    def pending(self, sites: Floats) -> PendingPotential | None:
-        """Return None: adding a charge at once is fast enough in an open boundary."""
-        return None
-
-    def upper_bound(self, distance: float) -> float:
-        """Return the potential (1/A) of a unit charge at a distance (A)."""
-        return 1 / distance
-
-
-def _pair(cell: Cell | None, engine: Engine) -> ChargePotential:
-    """Return the potential of a single charge, which in a periodic cell includes all images."""
-    if cell is None:
-        return _OpenPair(engine)
-    return EwaldPair(cell)
 
 
 def _order(ions: Sequence[tuple[IonSpecies, int]], net_charge: float) -> list[IonSpecies]:

@@ -7,7 +7,8 @@ from helpers import refused
 from messages import Words, naming
 
 from vmdpotential.errors import InputError, UsageError
-from vmdpotential.plugins.ions.counts import IonSpecies, parse_list, plan_counts, water_molarity
+from vmdpotential.plugins.ions.counts import IonSpecies, parse_list, water_molarity
+from vmdpotential.plugins.ions.salts import plan_counts
 
 SOD, CLA, MG, SO4 = IonSpecies("SOD", 1), IonSpecies("CLA", -1), IonSpecies("MG", 2), IonSpecies("SO4", -2)
 

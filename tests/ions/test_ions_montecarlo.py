@@ -1,8 +1,9 @@
-"""Metropolis sampling of ions' sites: exact distributions, energies summed again, compiled steps and plain ones."""
+"""Metropolis sampling of ions' sites: exact distributions, and energies summed again."""
 
 import itertools
 import math
 from collections import Counter
+from types import SimpleNamespace
 
 import ewald
 import golden
@@ -13,45 +14,28 @@ from messages import Words, naming
 from scipy.stats import chi2
 
 from vmdpotential import memory, place_ions
-from vmdpotential.engines import get_engine
-from vmdpotential.errors import UsageError
+from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.ions.command import command
 from vmdpotential.plugins.ions.counts import IonSpecies
+from vmdpotential.plugins.ions.ewald_pair import EwaldPair, OpenPair
 from vmdpotential.plugins.ions.montecarlo import Metropolis
-from vmdpotential.plugins.ions.moves import FreeSites
-from vmdpotential.plugins.ions.sites import CandidateSites, Surroundings
 from vmdpotential.units import coulomb_constant
 
 SOD, CLA, MG, BIG = IonSpecies("SOD", 1), IonSpecies("CLA", -1), IonSpecies("MG", 2), IonSpecies("TMA", 1, 2.0)
 FACTOR = coulomb_constant("kT/e", 298.15, 78.5)
 
 
-class Plain:
-    """Coulomb's law and distances without a cell, in the shortest words."""
-
-    steps = None
-
-    def __init__(self, sites):
-        self.sites = sites
-
-    def add(self, points, position, charge, potential):
-        potential += charge / np.maximum(np.sqrt(((points - position) ** 2).sum(1)), 1e-3)
-
-    def near(self, site, distance):
-        return np.flatnonzero((np.linalg.norm(self.sites - self.sites[site], axis=1) < distance)
-                              | (np.arange(len(self.sites)) == site))
-
-
-def metropolis(sites, fixed, placed, species, apart, barred, plain):
+def metropolis(sites, fixed, placed, species, apart, barred, pair):
     radii = sorted({ion.radius for ion in species})
     sizes = np.array([radii.index(ion.radius) for ion in species])
-    free = FreeSites(sites, fixed, np.asarray(apart), barred, plain, plain)
+    free = SimpleNamespace(sites=np.asfortranarray(sites), fixed=fixed, apart=apart, barred=barred, pair=pair)
     return Metropolis(free, np.array(placed), species, sizes, FACTOR)
 
 
+@pytest.mark.parametrize("cell", [None, Cell.from_parameters(9, 10, 11, 70, 80, 65)], ids=["open", "periodic"])
 @pytest.mark.parametrize("species", [(SOD, CLA), (MG, CLA, CLA), (SOD, BIG, CLA)], ids=["two", "three", "sizes"])
-def test_arrangements_have_their_boltzmann_factors(species):
+def test_arrangements_have_their_boltzmann_factors(species, cell):
     """All arrangements that the distances allow, counted out; exchanges and moves must leave their frequencies."""
     random = np.random.default_rng(5)
     sites = np.array([(0, 0, 0), (3, 0, 0), (0, 4, 0), (5, 5, 0), (0, 1, 6), (6, 0, 3.0)])
@@ -60,20 +44,23 @@ def test_arrangements_have_their_boltzmann_factors(species):
     barred = np.zeros((len(apart), len(sites)), bool)
     barred[-1, 3] = len(apart) > 1  # never by the large one
     size = [int(ion.radius > 0) for ion in species]
+    between = (sites[:, None] - sites).reshape(-1, 3)
+    distances = np.linalg.norm(between, axis=1) if cell is None else ewald.shortest(between, cell.vectors)
+    distances = distances.reshape(6, 6)
+    pairs = 1 / np.maximum(distances, 1e-3) if cell is None else ewald.potential(
+        between, np.zeros((1, 3)), np.ones(1), cell.vectors).reshape(6, 6)
     weights = {}
     for places in itertools.permutations(range(len(sites)), len(species)):
         energy, allowed = 0.0, not any(barred[s, p] for s, p in zip(size, places, strict=True))
         for i, a in enumerate(places):
             energy += species[i].charge * fixed[a]
             for j in range(i):
-                r = np.linalg.norm(sites[a] - sites[places[j]])
-                energy += species[i].charge * species[j].charge / r
-                allowed &= r >= apart[size[i], size[j]]
+                energy += species[i].charge * species[j].charge * pairs[a, places[j]]
+                allowed &= distances[a, places[j]] >= apart[size[i], size[j]]
         if allowed:
             weights[places] = math.exp(-FACTOR * energy)
-    plain = Plain(sites)
     start = next(iter(weights))
-    run = metropolis(sites, fixed, start, species, apart, barred, plain)
+    run = metropolis(sites, fixed, start, species, apart, barred, OpenPair() if cell is None else EwaldPair(cell))
     generator = np.random.default_rng(11)
     actual = Counter()
     samples, between = 2000, 2
@@ -91,7 +78,8 @@ def test_arrangements_have_their_boltzmann_factors(species):
     square = sum((actual[p] - expected[p]) ** 2 / expected[p] for p in common)
     square += (rest[1] - rest[0]) ** 2 / rest[0] if rest[0] >= 5 else 0.0
     assert square < chi2.isf(1e-4, len(common))
-    assert run.energy == pytest.approx(-math.log(weights[tuple(run.placed.tolist())]), abs=1e-9)
+    energy = -math.log(weights[tuple(run.placed.tolist())])
+    assert run.energy == pytest.approx(energy, abs=1e-9 if cell is None else 1e-5)
     tried, accepted = run.counts.T
     assert (accepted > 0).all()
     assert (accepted <= tried).all()
@@ -167,35 +155,8 @@ def test_replicas_that_would_be_the_same_or_have_no_names_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("species", [(SOD, CLA, CLA, MG, CLA), (SOD, BIG, CLA, BIG, CLA, CLA)], ids=["one", "sizes"])
-def test_compiled_steps_are_the_plain_ones(species, monkeypatch):
-    random = np.random.default_rng(8)
-    cell = Cell.from_parameters(20, 24, 22, 70, 80, 65)
-    around = Surroundings(random.uniform(0, 20, (8, 3)), random.normal(0, 0.3, 8), np.zeros((0, 3)), np.zeros(0), cell)
-    candidates = CandidateSites(random.uniform(-5, 25, (150, 3)), [(ion, 1) for ion in species], around,
-                                get_engine("cpu"),
-                            2.5, 5.0)
-    sizes = np.array([candidates.radii.index(ion.radius) for ion in species])
-
-    def run(start):
-        ions = Metropolis(candidates.free, start.copy(), species, sizes, FACTOR)
-        return ions, ions.run(60, np.random.default_rng(3))
-
-    start = []
-    taken = candidates.barred.copy()
-    for size in sizes:  # the first that is free
-        start.append(int(np.argmin(taken[size])))
-        for row, distance in enumerate(candidates.apart[size]):
-            taken[row, candidates.neighbours.near(start[-1], distance)] = True
-    compiled, report = run(np.array(start))
-    assert compiled._pairs is not None
-    monkeypatch.setattr(memory, "limit", lambda: 0)  # no room for the potentials of all pairs
-    plain, same = run(np.array(start))
-    assert plain._pairs is None
-    assert compiled.placed.tolist() == plain.placed.tolist() != start
-    assert (report.moves, report.exchanges) == (same.moves, same.exchanges)
-    assert 0 < report.moves[1] < report.moves[0]
-    assert 0 < report.exchanges[1] < report.exchanges[0]
-    np.testing.assert_allclose(report.energies, same.energies, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(compiled._phi, plain._phi, rtol=0, atol=1e-9)
+def test_ions_whose_potentials_at_each_other_do_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "limit", lambda: 100)
+    with pytest.raises(MemoryPlanError):
+        metropolis(np.eye(3), np.zeros(3), [0, 1, 2], (SOD, CLA, CLA), np.ones((1, 1)), np.zeros((1, 3), bool),
+                   OpenPair())

@@ -9,8 +9,16 @@ from helpers import refused
 
 from vmdpotential.errors import UsageError
 from vmdpotential.plugins.ions.command import command
-from vmdpotential.plugins.ions.counts import IonSpecies, plan_counts
-from vmdpotential.plugins.ions.salts import Salt, apportion, find_salt, neutralising_ions, parse_salt, plan_mixture
+from vmdpotential.plugins.ions.counts import IonSpecies
+from vmdpotential.plugins.ions.salts import (
+    Salt,
+    apportion,
+    find_salt,
+    neutralising_ions,
+    parse_salt,
+    plan_counts,
+    plan_mixture,
+)
 
 SOD, POT, MG, CLA = IonSpecies("SOD", 1), IonSpecies("POT", 1), IonSpecies("MG", 2), IonSpecies("CLA", -1)
 MIXTURE = [Salt("NaCl", SOD, CLA, 0.7), Salt("KCl", POT, CLA, 0.2), Salt("MgCl2", MG, CLA, 0.1)]

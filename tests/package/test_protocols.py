@@ -26,7 +26,6 @@ from vmdpotential.plugins import historical
 from vmdpotential.plugins.densities import over_frames
 from vmdpotential.plugins.fields import field, waves
 from vmdpotential.plugins.historical import early, levels, msm_cuda
-from vmdpotential.plugins.ions import charges, ewald_pair
 from vmdpotential.plugins.pairs import over_frames as pairs_over_frames
 from vmdpotential.plugins.probes import insertions
 from vmdpotential.splitting.mesh import Mesh
@@ -58,8 +57,6 @@ IMPLEMENTATIONS = {
     Plan: [SumPlan, pme.MeshPlan, ewald.EwaldPlan, pb.PbPlan, pb.PbPointPlan, early.EarlyPlan],
     smooth.NodesOfMesh: [levels.Levels, Mesh],
     smooth.SmoothPart: [levels.Levels],
-    charges.ChargePotential: [ewald_pair.EwaldPair],
-    charges.PendingPotential: [ewald_pair.EwaldSites],
     result.Result: [result.HostResult, cuda_result.DeviceResult, SlabResult, early.TimedResult, pb.ContinuumResult],
     result.Sums: [result.HostSums, cuda_result.DeviceSums],
     result.RunningMean: [result.MeanOfResults, cpu_sums.MeshMean, mean.MeshMean],
