@@ -33,23 +33,25 @@ from vmdpotential.parameters.command import (
     returning_results,
     warn_unused,
 )
-from vmdpotential.parameters.option import (
+from vmdpotential.parameters.declared import (
     CheckedOptions,
-    Option,
-    OptionRole,
-    Parameter,
     WithoutFields,
-    by_own_names,
     change_options,
     document_options,
     fields_of,
-    other_names,
     parameters_of,
+    takes_aliases,
+    takes_fields,
+)
+from vmdpotential.parameters.option import (
+    Option,
+    OptionRole,
+    Parameter,
+    by_own_names,
+    other_names,
     parse_items,
     parse_numbers,
     parse_numbers_or_auto,
-    takes_aliases,
-    takes_fields,
 )
 from vmdpotential.parameters.report import Report, ReportRows, written_out
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from vmdpotential.errors import Message, TaskError, UsageError, VmdpotentialError, shorten_text, similar_hint
-from vmdpotential.parameters.option import Parameter, by_own_names, groups_of, parameters_of
+from vmdpotential.parameters.declared import groups_of, parameters_of
+from vmdpotential.parameters.option import Parameter, by_own_names
 from vmdpotential.parameters.report import Report
 
 log = logging.getLogger(__name__)
