@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -101,20 +101,17 @@ class Continuum:
         """The surface of the molecule; the van der Waals surface for a smooth permittivity."""
         return Surface(self.positions, self.radii, 0.0 if self.gaussian else self.probe)
 
-    @property
+    @cached_property
     def covers(self) -> AtomCovers:
         """The atoms that cover others."""
-        return self._finding_covers()
-
-    @cached_property
-    def _finding_covers(self) -> Callable[[], AtomCovers]:
-        # on another thread, while a GPU computes
-        return threads.begin(partial(_find_covers, self.positions, self.radii, self.probe))
+        return _find_covers(self.positions, self.radii, self.probe)
 
     def with_charges(self, charges: Floats) -> Continuum:
         """Return the same molecule, with what is known of its shape, and other charges (N,), e."""
         result = replace(self, charges=charges)
-        vars(result).update(surface=self.surface, _finding_covers=self._finding_covers)
+        vars(result)["surface"] = self.surface
+        if "covers" in vars(self):
+            vars(result)["covers"] = self.covers
         return result
 
     def mixed(self, free: Scalars) -> Scalars:

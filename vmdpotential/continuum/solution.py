@@ -210,6 +210,7 @@ class TwoLattices:
         `totals` are the exact sums of q / r for each.
         """
         count, results = len(charge_sets), []
+        _ = self.continuum.covers  # once for all sets
         with self.engine.room(0, self.far.within):
             pairs = [Systems.of(self.engine, count, problem.lattice.shape) for problem in (self.far, self.fine)]
             for number, (charges, total) in enumerate(zip(charge_sets, totals, strict=True)):

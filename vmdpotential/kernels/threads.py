@@ -11,16 +11,14 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cache, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.errors import UsageError
-
-Result = TypeVar("Result")
 
 #: Greatest number of threads, more than the processors of any machine.
 MOST = 4096
@@ -101,31 +99,6 @@ def _start(task: Callable[[], None]) -> threading.Event:
 
     inbox.put(whole)
     return ended
-
-
-def begin(task: Callable[[], Result]) -> Callable[[], Result]:
-    """Begin a task on another thread, if there are several, and return a function that returns its result."""
-    if count() == 1:
-        return cache(task)
-    results: list[tuple[Any, BaseException | None]] = []
-
-    def work() -> None:
-        try:
-            results.append((task(), None))
-        except BaseException as error:
-            results.append((None, error))
-
-    ended = _start(work)
-
-    def finish() -> Result:
-        ended.wait()
-        result, error = results[0]
-        if error is not None:
-            raise error
-        found: Result = result
-        return found
-
-    return finish
 
 
 def run(task: Callable[[int, int], None], total: int, label: str, grain: int = 1) -> None:
