@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from vmdpotential import registry
 from vmdpotential.continuum.boundary import exposed_to_faces
 from vmdpotential.continuum.equation import aligned_lattice
+from vmdpotential.continuum.node_potential import NodePotential
 from vmdpotential.continuum.solution import (
-    NodePotential,
     TwoLattices,
     solve_charge_sets,
 )

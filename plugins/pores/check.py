@@ -8,8 +8,9 @@ import numpy as np
 
 from vmdpotential.arrays import Floats
 from vmdpotential.continuum.molecule import Continuum, Membrane
+from vmdpotential.continuum.node_potential import NodePotential
 from vmdpotential.continuum.pores import find_pores
-from vmdpotential.continuum.solution import NodePotential, TwoLattices
+from vmdpotential.continuum.solution import TwoLattices
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.units import coulomb_constant

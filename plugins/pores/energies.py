@@ -17,7 +17,8 @@ import numpy as np
 
 from vmdpotential.arrays import Floats
 from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
+from vmdpotential.continuum.node_potential import NodePotential
+from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
 from vmdpotential.continuum.stated_errors import ReactionErrors, combine_errors
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice

@@ -8,7 +8,8 @@ from helpers import charges_at
 
 from vmdpotential.continuum import equation
 from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.solution import NodePotential, TwoLattices, solve_charge_sets
+from vmdpotential.continuum.node_potential import NodePotential
+from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.units import coulomb_constant, debye_length

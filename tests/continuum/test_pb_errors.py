@@ -10,8 +10,9 @@ from charged_balls import around_a_charged_ball, work_of_charging
 from helpers import charges_at, slow
 
 from vmdpotential import read_structure
+from vmdpotential.continuum.node_potential import NodePotential
 from vmdpotential.continuum.pb import SOLVER
-from vmdpotential.continuum.solution import NodePotential, TwoLattices
+from vmdpotential.continuum.solution import TwoLattices
 from vmdpotential.continuum.solver import SolventRequest, continuum_of_request
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice

@@ -13,8 +13,8 @@ from messages import Words, naming
 from vmdpotential.continuum import multigrid, region
 from vmdpotential.continuum.equation import Problem, enclosing_lattice
 from vmdpotential.continuum.molecule import Continuum, Membrane
+from vmdpotential.continuum.node_potential import NodePotential
 from vmdpotential.continuum.region import Surface
-from vmdpotential.continuum.solution import NodePotential
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine, copies, device
 from vmdpotential.errors import MemoryPlanError, TaskError

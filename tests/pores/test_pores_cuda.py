@@ -7,9 +7,9 @@ import pytest
 
 from vmdpotential.continuum.equation import Problem, enclosing_lattice
 from vmdpotential.continuum.molecule import Continuum, Membrane
+from vmdpotential.continuum.node_potential import NodePotential
 from vmdpotential.continuum.pores import find_pores
 from vmdpotential.continuum.region import Surface
-from vmdpotential.continuum.solution import NodePotential
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine
 from vmdpotential.grid.lattice import Lattice

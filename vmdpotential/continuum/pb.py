@@ -17,10 +17,10 @@ from vmdpotential import memory
 from vmdpotential.continuum.boundary import FREE_COARSE_NODES, coarse_lattice_around
 from vmdpotential.continuum.equation import enclosing_lattice
 from vmdpotential.continuum.molecule import Membrane
+from vmdpotential.continuum.node_potential import NodePotential
 from vmdpotential.continuum.pores import describe_pores
 from vmdpotential.continuum.solution import (
     NODE_BYTES,
-    NodePotential,
     TwoLattices,
 )
 from vmdpotential.continuum.solver import (
