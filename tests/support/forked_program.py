@@ -4,7 +4,7 @@
     python -S forked_program.py run SOCKET ...     run it here: these arguments, this folder, environment and streams
 
 Arguments are those of the program, or of Python: ``-c CODE``, or a script and its arguments. The fixture ``forks``
-serves; what the forks take of a processor counts when it ends. With the variable CHECK_FIGURES, saving a figure whose
+serves; SOCKET.seconds has what the forks took of a processor. With the variable CHECK_FIGURES, saving a figure whose
 texts are too small, cut off or over each other is an error (``drawn_texts``).
 """
 
@@ -59,12 +59,12 @@ def serve(path):
             client, _ = server.accept()
             if (fork := os.fork()) == 0:
                 server.close()
-                answer(client)
+                answer(client, path)
             client.close()
             forks = {each for each in forks | {fork} if os.waitpid(each, os.WNOHANG) == (0, 0)}
 
 
-def answer(client):
+def answer(client, path):
     """Run the program in another process, which may be killed, and tell how it ended."""
     import ast
     import runpy
@@ -99,7 +99,10 @@ def answer(client):
         sys.exit(main())
     for stream in streams:
         os.close(stream)
-    client.send(str(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])).encode())
+    _, status, used = os.wait4(program, 0)
+    with open(f"{path}.seconds", "a") as file:
+        file.write(f"{used.ru_utime + used.ru_stime}\n")
+    client.send(str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)
 
 
