@@ -16,12 +16,12 @@ import numpy as np
 import openmmtools
 
 from vmdpotential import read_structure
-from vmdpotential.continuum import region
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import MapOptions, plan_map
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.sums.result import Result, SolvationTerms
+from vmdpotential.surfaces import region
 
 DATA = Path(__file__).parent.parent / "data"
 OTHERS = Path(openmmtools.__file__).parent / "data"

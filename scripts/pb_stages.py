@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.continuum import region
-from vmdpotential.continuum.equation import levels
-from vmdpotential.continuum.multigrid import MultigridSolver
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum.equation import levels
+from vmdpotential.plugins.continuum.multigrid import MultigridSolver
+from vmdpotential.surfaces import region
 
 
 def timed(times: dict[str, float], name: str, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -106,7 +106,7 @@ def potential_at(structure: StructureLike, points: ArrayLike, options: PointOpti
     >>> vp.potential_at(structure, structure.positions[:3] + 1.0, atoms="protein", screened=0.15).shape
     (3,)
     """
-    from vmdpotential.continuum.solver import in_solution
+    from vmdpotential.maps.solver import in_solution
     from vmdpotential.sums.points import request_at, sum_at
 
     chosen = change_options(PointOptions, options, keywords)

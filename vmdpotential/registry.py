@@ -48,7 +48,6 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     "method": {
         name: f"vmdpotential.sums.{name}:METHOD" for name in ("direct", "cutoff", "pme", "ewald")},
     "sum": {name: f"vmdpotential.sums.{name}:prepare" for name in ("cpu", "cuda")},
-    "solver": {"pb": "vmdpotential.continuum.pb:SOLVER"},
     "interaction": {
         name: f"vmdpotential.interactions.{name}:INTERACTION"
         for name in ("coulomb", "shifted_coulomb", "screened_coulomb", "distance_dependent", "sigmoidal_dielectric",
@@ -77,7 +76,8 @@ _entries: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS} | {
     },
 }
 #: Plugins of this package, and what they register for the core, by which a missing one is named.
-_PROVIDED = {
+_PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
+    "continuum": {"solver": ("pb",)},
     "forcefields": {
         "structure_reader": ("gromacs-topology", "mdanalysis", "mdanalysis-topology"),
         "structure_writer": (".psf", ".top", ".prmtop", ".parm7", ".parm"),

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from vmdpotential import memory
 from vmdpotential.arrays import Floats
-from vmdpotential.continuum.ions import ions_of
-from vmdpotential.continuum.solver import ContinuumSolver, SolverRequest, refuse_lattice
 from vmdpotential.engines import Engine
 from vmdpotential.errors import BackendError
 from vmdpotential.extras import install_command
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
+from vmdpotential.maps.solution_ions import ions_of
+from vmdpotential.maps.solver import ContinuumSolver, SolverRequest, refuse_lattice
 from vmdpotential.sums import Estimate, Plan, Refusal, result_bytes
 from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.sums.result import HostResult
@@ -78,7 +78,7 @@ class PbPlan(Plan):
 
 
 class PoissonBoltzmann(ContinuumSolver):
-    """The solver of APBS; see :class:`vmdpotential.continuum.solver.ContinuumSolver`."""
+    """The solver of APBS; see :class:`vmdpotential.maps.solver.ContinuumSolver`."""
 
     name = "apbs"
     field = False

@@ -15,13 +15,13 @@ from vmdpotential.commands.options import Source
 from vmdpotential.commands.pictures import PictureOptions
 from vmdpotential.commands.slice import parse_range
 from vmdpotential.commands.surface_output import SurfaceOutput, SurfaceResult
-from vmdpotential.continuum.solver import describe_solution
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.captions import minus_signs
 from vmdpotential.figures.colours import ValueRange, check_range, robust_range
 from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import Engine, MethodOptions
 from vmdpotential.maps.solute import without_water
+from vmdpotential.maps.solver import describe_solution
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import select
 from vmdpotential.molecule.structure import atom_label

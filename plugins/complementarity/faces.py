@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.solution import solve_charge_sets
-from vmdpotential.continuum.solver import continuum_of_request
 from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps.interaction import medium_of_sum
@@ -21,6 +19,8 @@ from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces.contact import BuriedFace, find_faces, interface_axes
 
+from ..continuum.request import continuum_of_request
+from ..continuum.solution import solve_charge_sets
 from .correlation import Agreement, FaceSample, agreements, opposition, weighted_sums
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.solver import SolventRequest, in_solution
 from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import block_size
@@ -37,6 +36,7 @@ from vmdpotential.maps.options import Boundary, MethodOptions, Unit
 from vmdpotential.maps.options import Engine as EngineName
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of, with_membrane
+from vmdpotential.maps.solver import SolventRequest, in_solution
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option, change_options, takes_fields

@@ -18,15 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import registry
-from vmdpotential.continuum.boundary import exposed_to_faces
-from vmdpotential.continuum.equation import aligned_lattice
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.solution import (
-    TwoLattices,
-    solve_charge_sets,
-)
-from vmdpotential.continuum.solver import SolventRequest, continuum_of_request, describe_solution, in_solution
-from vmdpotential.continuum.stated_errors import combine_errors, least_error_of_change
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
@@ -35,6 +26,7 @@ from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import MapOptions
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of, with_membrane
+from vmdpotential.maps.solver import SolventRequest, describe_solution, in_solution
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.conversions import StructureLike
 from vmdpotential.molecule.selection import Selection, is_solvated, select
@@ -47,6 +39,15 @@ from vmdpotential.sums import ChargeStatistics, Request
 from vmdpotential.surfaces.areas import lost_areas
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
+from ..continuum.boundary import exposed_to_faces
+from ..continuum.equation import aligned_lattice
+from ..continuum.node_potential import NodePotential
+from ..continuum.request import continuum_of_request
+from ..continuum.solution import (
+    TwoLattices,
+    solve_charge_sets,
+)
+from ..continuum.stated_errors import combine_errors, least_error_of_change
 from .all_pairs import coulomb_between
 from .generalized_born import MODELS, GeneralizedBorn
 

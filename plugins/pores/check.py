@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from vmdpotential.arrays import Floats
-from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.pores import find_pores
-from vmdpotential.continuum.solution import TwoLattices
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.units import coulomb_constant
 
+from ..continuum.molecule import Continuum, Membrane
+from ..continuum.node_potential import NodePotential
+from ..continuum.pores import find_pores
+from ..continuum.solution import TwoLattices
 from .energies import Ion, ion_energies
 
 #: Permittivities of the slab and of the solution, and the radius of atoms, A, of the closed forms.

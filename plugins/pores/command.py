@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 
 from vmdpotential import progress
 from vmdpotential.commands.options import Source, TableOutput
-from vmdpotential.continuum.ions import valence
-from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.pores import PoreRegion, describe_pores
-from vmdpotential.continuum.solver import continuum_of_request, describe_solution
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files.points import as_points, read_points
@@ -23,6 +19,8 @@ from vmdpotential.maps.medium import Medium
 from vmdpotential.maps.options import Engine, MethodOptions
 from vmdpotential.maps.solute import in_continuum
 from vmdpotential.maps.solution import solution_of, with_membrane
+from vmdpotential.maps.solution_ions import valence
+from vmdpotential.maps.solver import describe_solution
 from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.selection import Selection
 from vmdpotential.molecule.structure import Structure
@@ -30,6 +28,9 @@ from vmdpotential.parameters import Command, Option, ReportRows, WithoutFields, 
 from vmdpotential.results import Axes, Figure, Result, TableColumns
 from vmdpotential.units import coulomb_constant
 
+from ..continuum.molecule import Continuum
+from ..continuum.pores import PoreRegion, describe_pores
+from ..continuum.request import continuum_of_request
 from .energies import Ion, IonEnergy, ion_energies
 
 Floats = NDArray[np.float64]

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from vmdpotential.arrays import Floats
-from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
-from vmdpotential.continuum.stated_errors import ReactionErrors, combine_errors
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
+
+from ..continuum.molecule import Continuum
+from ..continuum.node_potential import NodePotential
+from ..continuum.solution import TwoLattices, solve_charge_sets
+from ..continuum.stated_errors import ReactionErrors, combine_errors
 
 #: How far the fine lattice reaches beyond the surface of the ion, A, and the place of the ion between nodes, in
 #: spacings: not on a node or a face, where errors are special.

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import progress
-from vmdpotential.continuum.equation import aligned_lattice
-from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.kernels import threads
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant, debye_length
 
+from ..continuum.equation import aligned_lattice
+from ..continuum.molecule import Continuum
+from ..continuum.solution import TwoLattices, solve_charge_sets
 from .sites import TitratedStructure
 
 Floats = NDArray[np.float64]

@@ -38,8 +38,8 @@ WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARIS
 PACKAGES = ("figures", "frames", "grid", "molecule", *(f"plugins.{name}" for name in (
     "batch", "compare", "complementarity", "densities", "fields", "forcefields", "ions", "live", "orbitals", "pairs",
     "patches", "pores", "preparation", "probes", "titration")))
-MODULES = ("continuum.solver", "engines", "errors", "interactions", "interactions.tracing", "io", "io.maps",
-           "io.trajectories.frames", "kernels.build", "kernels.launch", "maps", "maps.solvation", "parameters",
+MODULES = ("engines", "errors", "interactions", "interactions.tracing", "io", "io.maps", "io.trajectories.frames",
+           "kernels.build", "kernels.launch", "maps", "maps.solvation", "maps.solver", "parameters",
            "points", "progress", "registry", "results", "sums", "sums.potential_sum", "sums.result", "surfaces",
            "tasks", "units")
 
@@ -72,7 +72,7 @@ TASKS = {
     "Continuum": Task(
         "The Poisson-Boltzmann equation: a molecule in water and salt, energies of solvation and of binding.",
         "map energy", "potential_map solvation_energy binding_energy Medium", "binding_over_frames",
-        "vmdpotential/continuum",
+        "plugins/continuum",
         "media: How do I set permittivities, ions, radii or a membrane?", (
             "map protein.pdb --method pb --screened 0.15 --spacing 0.5 -o potential.dx",
             "energy complex.pdb --topology complex.prmtop --between protein 'resname LIG' --solvent pb",

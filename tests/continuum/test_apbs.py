@@ -13,7 +13,6 @@ from structure_files import TOOLS
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.map import command as map_
-from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, TaskError, UsageError
 from vmdpotential.grid.combine import same_lattice
 from vmdpotential.grid.lattice import Lattice
@@ -21,6 +20,7 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.maps import read_map
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import SumOptions, potential_map
+from vmdpotential.maps.solver import SolventRequest
 from vmdpotential.molecule.charges import assign_charges
 from vmdpotential.molecule.radii import BONDI, atomic_radii
 from vmdpotential.plugins.compare.command import command as compare

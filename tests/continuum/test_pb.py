@@ -13,20 +13,21 @@ from scipy.special import eval_legendre
 
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
-from vmdpotential.continuum.boundary import equivalent_charges
-from vmdpotential.continuum.equation import Problem, enclosing_lattice
-from vmdpotential.continuum.faces import LATTICE_FACES
-from vmdpotential.continuum.ions import valence
-from vmdpotential.continuum.jump import NodeFlows
-from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.multigrid import MultigridSolver
-from vmdpotential.continuum.solver import SolventRequest, SolverRequest, continuum_of_request
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.io.structures.pqr import write_pqr
 from vmdpotential.maps import MapOptions, plan_map, potential_map
+from vmdpotential.maps.solution_ions import valence
+from vmdpotential.maps.solver import SolventRequest, SolverRequest
+from vmdpotential.plugins.continuum.boundary import equivalent_charges
+from vmdpotential.plugins.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.plugins.continuum.faces import LATTICE_FACES
+from vmdpotential.plugins.continuum.jump import NodeFlows
+from vmdpotential.plugins.continuum.molecule import Continuum
+from vmdpotential.plugins.continuum.multigrid import MultigridSolver
+from vmdpotential.plugins.continuum.request import continuum_of_request
 from vmdpotential.sums import ChargeStatistics
 from vmdpotential.units import coulomb_constant, debye_length
 
@@ -195,7 +196,7 @@ def test_boundary_values_without_ions_have_the_charge_of_the_molecule(monkeypatc
         sums.append(result[1].sum())
         return result
 
-    monkeypatch.setattr("vmdpotential.continuum.solution.equivalent_charges", summed_up)
+    monkeypatch.setattr("vmdpotential.plugins.continuum.solution.equivalent_charges", summed_up)
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     maps, lattice = [], Lattice((-14, -14, -14), 1.0, (29, 29, 29))
     for at in (places, places @ quarter.T):
@@ -355,7 +356,7 @@ def test_no_charge_that_gives_boundary_values_is_at_the_faces(monkeypatch, salt)
         gaps.append(np.minimum(result[0] - problem.lattice.origin, problem.lattice.last - result[0]).min())
         return result
 
-    monkeypatch.setattr("vmdpotential.continuum.solution.equivalent_charges", measured)
+    monkeypatch.setattr("vmdpotential.plugins.continuum.solution.equivalent_charges", measured)
     radius, charge, end = 8.0, 15.0, 14.0
     ball, lattice = replace(charges_at([PLACE], [charge]), radii=[radius]), Lattice((-end,) * 3, 1.0, (29,) * 3)
     result = plan_map(ball, MapOptions(method="pb", parameters={"salt": salt, "nonlinear": 1}), lattice=lattice)[1]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from helpers import charges_at
 
-from vmdpotential.continuum import equation
-from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.solution import TwoLattices, solve_charge_sets
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum import equation
+from vmdpotential.plugins.continuum.molecule import Continuum, Membrane
+from vmdpotential.plugins.continuum.node_potential import NodePotential
+from vmdpotential.plugins.continuum.solution import TwoLattices, solve_charge_sets
 from vmdpotential.units import coulomb_constant, debye_length
 
 PLACES = np.array([[0.0, 0.3, 0.1], [1.4, -0.6, 0.7], [-1.9, 1.2, -0.4], [3.1, 0.5, 0.2]])

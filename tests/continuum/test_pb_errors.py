@@ -10,13 +10,14 @@ from charged_balls import around_a_charged_ball, work_of_charging
 from helpers import charges_at, slow
 
 from vmdpotential import read_structure
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.pb import SOLVER
-from vmdpotential.continuum.solution import TwoLattices
-from vmdpotential.continuum.solver import SolventRequest, continuum_of_request
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.maps.solver import SolventRequest
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.plugins.continuum.node_potential import NodePotential
+from vmdpotential.plugins.continuum.pb import SOLVER
+from vmdpotential.plugins.continuum.request import continuum_of_request
+from vmdpotential.plugins.continuum.solution import TwoLattices
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER = 78.5
@@ -186,7 +187,7 @@ def test_errors_at_some_points_are_those_at_all(monkeypatch):
     rng = np.random.default_rng(2)
     points = structure.positions[rng.integers(0, len(structure), 3000)] + rng.normal(0, 2.5, (3000, 3))
     everywhere = solution.at(points)
-    monkeypatch.setattr("vmdpotential.continuum.solution.COMPARED_POINTS", 600)
+    monkeypatch.setattr("vmdpotential.plugins.continuum.solution.COMPARED_POINTS", 600)
     found = solution.at(points)
     assert np.array_equal(everywhere[0], found[0])
     assert np.array_equal(everywhere[1], found[1])

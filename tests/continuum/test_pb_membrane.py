@@ -9,8 +9,8 @@ from slabs import SLAB, around_ion
 from test_pb import PLACE, WATER, C
 
 from vmdpotential import potential_at, potential_map, solvation_energy
-from vmdpotential.continuum.layers import Slab, potential
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum.layers import Slab, potential
 from vmdpotential.units import coulomb_constant, debye_length
 
 

@@ -11,12 +11,12 @@ from scipy.integrate import quad, solve_ivp
 from test_pb import INSIDE, PLACE, WATER, C, solved
 
 from vmdpotential import potential_at
-from vmdpotential.continuum.interpolation import SolutionInterpolant
-from vmdpotential.continuum.molecule import Continuum
-from vmdpotential.continuum.pb import ATOM_BYTES
-from vmdpotential.continuum.smooth import ChargeKinks
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum.interpolation import SolutionInterpolant
+from vmdpotential.plugins.continuum.molecule import Continuum
+from vmdpotential.plugins.continuum.pb import ATOM_BYTES
+from vmdpotential.plugins.continuum.smooth import ChargeKinks
 from vmdpotential.units import debye_length
 
 WIDTH, SALT, ION = 0.93, 0.15, 2.0

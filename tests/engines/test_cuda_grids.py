@@ -10,11 +10,6 @@ import numpy as np
 import pytest
 from messages import Words, naming
 
-from vmdpotential.continuum import multigrid, region
-from vmdpotential.continuum.equation import Problem, enclosing_lattice
-from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine, copies, device
 from vmdpotential.errors import MemoryPlanError, TaskError
@@ -24,6 +19,10 @@ from vmdpotential.io import read_structure
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.plugins.continuum import multigrid
+from vmdpotential.plugins.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.plugins.continuum.molecule import Continuum, Membrane
+from vmdpotential.plugins.continuum.node_potential import NodePotential
 from vmdpotential.plugins.densities.counting import NodeCounter
 from vmdpotential.plugins.densities.over_frames import Densities
 from vmdpotential.plugins.densities.quantities import CountedAtoms
@@ -33,6 +32,8 @@ from vmdpotential.plugins.orbitals.gaussians import Gaussians, hermite
 from vmdpotential.plugins.orbitals.mesh import build_mesh
 from vmdpotential.plugins.orbitals.shells import Shell, monomials
 from vmdpotential.plugins.probes.bonds import DONOR, ONE_PAIR, TWO_PAIRS, Directions, Wells, bond_energies
+from vmdpotential.surfaces import region
+from vmdpotential.surfaces.region import Surface
 
 
 @pytest.mark.slow

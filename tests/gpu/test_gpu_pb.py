@@ -8,11 +8,11 @@ import pytest
 from helpers import charges_at, relative_rms
 
 from vmdpotential import binding_energy, potential_map, read_structure, registry
-from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.plugins.pores.check import ATOM, tube
 from vmdpotential.plugins.titration.energies import ChargeChange, Solvent, site_energies
+from vmdpotential.surfaces.region import Surface
 
 pytestmark = pytest.mark.gpu
 

@@ -16,8 +16,8 @@ SUMS = """
 import sys
 import numpy as np
 from vmdpotential import registry
-from vmdpotential.continuum.multigrid import MultigridSolver
-from vmdpotential.continuum.region import Surface
+from vmdpotential.plugins.continuum.multigrid import MultigridSolver
+from vmdpotential.surfaces.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.plugins.ions.ewald_pair import EwaldPair

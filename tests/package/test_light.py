@@ -10,13 +10,13 @@ from scipy import fft
 from scipy.interpolate import pchip_interpolate
 from scipy.spatial import cKDTree
 
-from vmdpotential.continuum.region import Surface
 from vmdpotential.figures.atoms import _bonds
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.grid.planes import _monotone_cubic
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import fast_length, over_cell
 from vmdpotential.sums.cpu import mesh as cpu_mesh
+from vmdpotential.surfaces.region import Surface
 
 MAP = """
 import numpy as np, vmdpotential as vp

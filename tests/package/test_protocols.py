@@ -13,8 +13,6 @@ from helpers import water
 
 import vmdpotential
 from vmdpotential import engines, registry
-from vmdpotential.continuum import pb
-from vmdpotential.continuum.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.engines import cpu, cuda, get_engine
 from vmdpotential.engines.cuda import device
 from vmdpotential.frames import average, task
@@ -22,7 +20,9 @@ from vmdpotential.frames.statistics import BlockMean, FrameMean, Moments
 from vmdpotential.frames.sums import FrameRows, FrameSum, TotalOverFrames
 from vmdpotential.grid.lattice import Points
 from vmdpotential.io.trajectories.frames import Frames, LoadedFrames, Trajectory
+from vmdpotential.maps.solver import ContinuumSolver, SolventRequest, in_solution
 from vmdpotential.plugins import historical
+from vmdpotential.plugins.continuum import pb
 from vmdpotential.plugins.densities import over_frames
 from vmdpotential.plugins.fields import field, waves
 from vmdpotential.plugins.historical import early, levels, msm_cuda

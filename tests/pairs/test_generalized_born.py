@@ -12,7 +12,6 @@ from scipy.integrate import quad
 from structure_files import TOOLS
 
 from vmdpotential import binding_energy, read_structure
-from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.errors import InputError, UsageError
@@ -20,6 +19,7 @@ from vmdpotential.plugins.pairs import generalized_born
 from vmdpotential.plugins.pairs.binding import BindingOptions, BornBinding, SurfaceEnergy, plan_binding
 from vmdpotential.plugins.pairs.generalized_born import KAPPA_FACTOR, MODELS, GeneralizedBorn, _neck_table
 from vmdpotential.surfaces.areas import areas, lost_areas
+from vmdpotential.surfaces.region import Surface
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER = 78.5

@@ -8,11 +8,11 @@ import pytest
 from helpers import charges_at, shell
 
 from vmdpotential import potential_map, prepare, read_structure, select, solvation_energy
-from vmdpotential.continuum.pores import find_pores
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.membranes import membrane_planes
 from vmdpotential.molecule.radii import atomic_radii
+from vmdpotential.plugins.continuum.pores import find_pores
 
 LIPIDS = resources.files("openmm") / "app" / "data"
 

@@ -12,12 +12,12 @@ from slabs import around_ion
 
 import vmdpotential as vp
 from vmdpotential import potential_map
-from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.pores import WIDEST, describe_pores, find_pores
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io import write_structure
+from vmdpotential.plugins.continuum.molecule import Continuum, Membrane
+from vmdpotential.plugins.continuum.pores import WIDEST, describe_pores, find_pores
 from vmdpotential.plugins.pores.check import (
     ATOM,
     check_pores,

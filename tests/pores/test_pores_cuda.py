@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vmdpotential.continuum.equation import Problem, enclosing_lattice
-from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.pores import find_pores
-from vmdpotential.continuum.region import Surface
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.plugins.continuum.molecule import Continuum, Membrane
+from vmdpotential.plugins.continuum.node_potential import NodePotential
+from vmdpotential.plugins.continuum.pores import find_pores
 from vmdpotential.plugins.pores.check import ATOM, tube
+from vmdpotential.surfaces.region import Surface
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.127])

@@ -7,10 +7,10 @@ import pytest
 from helpers import charges_at
 
 from vmdpotential import born, field, potential_at, potential_map, solvation_energy
-from vmdpotential.continuum.voltage import AppliedPotential
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum.voltage import AppliedPotential
 from vmdpotential.plugins.pores.check import ATOM, in_membrane, tube
 from vmdpotential.plugins.pores.energies import Ion, ion_energies
 from vmdpotential.units import coulomb_constant, debye_length

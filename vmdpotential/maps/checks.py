@@ -9,13 +9,13 @@ import numpy as np
 
 from vmdpotential import registry
 from vmdpotential.arrays import Floats
-from vmdpotential.continuum.solver import ContinuumSolver
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Interaction
 from vmdpotential.maps.interaction import bind_interaction
 from vmdpotential.maps.options import SumOptions
+from vmdpotential.maps.solver import ContinuumSolver
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.sums import ChargeStatistics, Method, Request, accuracy

@@ -139,7 +139,7 @@ class Medium(CheckedOptions):
         chosen : (N,) bool, optional
             Atoms that contribute charges; all unless given.
         """
-        from vmdpotential.continuum.solver import describe_solution
+        from vmdpotential.maps.solver import describe_solution
 
         if self.method:
             return describe_solution(self.parameters, self.dielectric)

@@ -19,7 +19,7 @@ from vmdpotential.sums.potential_sum import PRECISIONS
 from vmdpotential.units import DEFAULT_TEMPERATURE, MAX_SALT, POTENTIAL_UNITS
 
 if TYPE_CHECKING:
-    from vmdpotential.continuum.solver import ContinuumSolver
+    from vmdpotential.maps.solver import ContinuumSolver
     from vmdpotential.sums import Method, PotentialMethod
 
 #: Default cutoff distance, A, of interactions that have one.
@@ -34,13 +34,13 @@ LEAST_TOLERANCE = 1e-6
 
 def registered_choices(*kinds: str, listed: bool = False) -> Sequence[str]:
     """Return ``auto`` and the registered names of kinds; with `listed`, only those that help texts list."""
-    return ("auto", *(name for kind in kinds for name in (registry.listed if listed else registry.available)(kind)))
+    return ("auto", *(name for kind in kinds for name in (registry.listed if listed else registry.known)(kind)))
 
 
 def named_method(name: str) -> PotentialMethod[Any] | None:
     """Return the method of sums or the solver of a name; None for ``auto``."""
     method: PotentialMethod[Any] | None = None if name == "auto" else registry.get(
-        "solver" if name in registry.available("solver") else "method", name)
+        "solver" if name in registry.known("solver") else "method", name)
     return method
 
 
@@ -169,7 +169,7 @@ class MethodOptions(MediumOptions):
     @property
     def solver(self) -> ContinuumSolver | None:
         """The solver for a continuum that the method names; None for sums over charges."""
-        solver: ContinuumSolver | None = registry.get("solver", self.summation) if self.summation in registry.available(
+        solver: ContinuumSolver | None = registry.get("solver", self.summation) if self.summation in registry.known(
             "solver") else None
         return solver
 

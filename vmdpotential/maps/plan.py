@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import __version__
-from vmdpotential.continuum.solver import in_solution
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
@@ -24,6 +23,7 @@ from vmdpotential.maps.options import DEFAULT_TOLERANCE, MapOptions
 from vmdpotential.maps.places import build_lattice, choose_cell
 from vmdpotential.maps.solute import describe_atoms, in_continuum
 from vmdpotential.maps.solution import solution_of, with_membrane
+from vmdpotential.maps.solver import in_solution
 from vmdpotential.molecule.cell import SAME_CELL, Cell, same_cell
 from vmdpotential.molecule.selection import is_solvated, is_water, named_selection, select
 from vmdpotential.molecule.structure import Structure

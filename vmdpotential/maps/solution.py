@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.solver import SolventRequest
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.interactions import is_automatic
 from vmdpotential.maps.medium import Medium
+from vmdpotential.maps.solver import SolventRequest
 from vmdpotential.molecule.membranes import membrane_planes
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.molecule.selection import is_lipid, is_solvated, is_water

@@ -4,7 +4,7 @@ A probe of radius p rolls over the atoms. Its centre moves on the *accessible* s
 with radii r + p (B. Lee, F. M. Richards, J. Mol. Biol. 55 (1971) 379). The *molecular* surface (F. M. Richards, Annu.
 Rev. Biophys. Bioeng. 6 (1977) 151) encloses the volume that the probe cannot enter; it is at the distance p inside the
 accessible one. The triangles are those of marching cubes, at distance 0 in a map of signed distances to the surface
-(:mod:`vmdpotential.continuum.region`).
+(:mod:`vmdpotential.surfaces.region`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
-from vmdpotential.continuum import region
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.elements import van_der_waals_radii as van_der_waals
 from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
+from vmdpotential.surfaces import region
 from vmdpotential.surfaces.areas import areas
 from vmdpotential.surfaces.near import Floats, Integers, NearestSphere
 from vmdpotential.surfaces.triangles import marching_triangles, spread_areas, triangle_normals

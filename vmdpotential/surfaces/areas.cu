@@ -7,7 +7,7 @@
 #define MAX_POINTS 4096  // points of a patch that are computed at once
 #define TURNS 5          // rows of points along an arc that are computed at once; their length is at most PART in areas.py
 #define MAX_ACROSS 800   // points of such a row
-#define ARC 16           // numbers of an arc, as in continuum/region.py
+#define ARC 16           // numbers of an arc, as in surfaces/region.py
 #define PART 18          // numbers of a part of an arc, see cut_arcs
 
 

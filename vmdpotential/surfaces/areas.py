@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.region import PointCubes, Surface
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
+from vmdpotential.surfaces.region import PointCubes, Surface
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,6 +1,6 @@
 """Poisson-Boltzmann: a molecule of low permittivity in a solution of ions, on the lattice of the map.
 
-The equation is solved on two lattices (:mod:`vmdpotential.continuum.solution`), whose difference gives an error.
+The equation is solved on two lattices (:mod:`.solution`), whose difference gives an error.
 Values at points are interpolated between nodes; inside of the molecule the charges' own potential is added as an exact
 sum.
 """
@@ -14,34 +14,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.boundary import FREE_COARSE_NODES, coarse_lattice_around
-from vmdpotential.continuum.equation import enclosing_lattice
-from vmdpotential.continuum.molecule import Membrane
-from vmdpotential.continuum.node_potential import NodePotential
-from vmdpotential.continuum.pores import describe_pores
-from vmdpotential.continuum.solution import (
-    NODE_BYTES,
-    TwoLattices,
-)
-from vmdpotential.continuum.solver import (
-    ContinuumSolver,
-    SolventRequest,
-    SolverRequest,
-    continuum_of_request,
-    refuse_lattice,
-)
-from vmdpotential.continuum.stated_errors import ReactionErrors
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import SOFT_CORE, Quantity
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.maps.solver import ContinuumSolver, SolventRequest, SolverRequest, refuse_lattice
 from vmdpotential.sums import ChargeStatistics, Estimate, Plan, Refusal, result_bytes
 from vmdpotential.sums.accuracy import Errors
 from vmdpotential.sums.inputs import charges_and_positions
 from vmdpotential.sums.result import HostResult, SolvationTerms
 from vmdpotential.units import coulomb_constant
+
+from .boundary import FREE_COARSE_NODES, coarse_lattice_around
+from .equation import enclosing_lattice
+from .molecule import Membrane
+from .node_potential import NodePotential
+from .pores import describe_pores
+from .request import continuum_of_request
+from .solution import (
+    NODE_BYTES,
+    TwoLattices,
+)
+from .stated_errors import ReactionErrors
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +188,7 @@ class PbPointPlan(_PbPlan):
 
 
 class PoissonBoltzmann(ContinuumSolver):
-    """The solver of our own engines; see :class:`vmdpotential.continuum.solver.ContinuumSolver`."""
+    """The solver of our own engines; see :class:`vmdpotential.maps.solver.ContinuumSolver`."""
 
     name = "pb"
     summary = "Poisson-Boltzmann: a molecule in a continuum of water and ions"

@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.equation import Problem
-from vmdpotential.continuum.smooth import ChargeKinks
 from vmdpotential.interactions import SOFT_CORE
+
+from .equation import Problem
+from .smooth import ChargeKinks
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]

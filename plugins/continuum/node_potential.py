@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from vmdpotential import registry
-from vmdpotential.continuum.boundary import TOLERANCE
-from vmdpotential.continuum.molecule import Floats
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.grid.lattice import Lattice
@@ -17,6 +15,9 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.sums import ChargeStatistics, Method, Plan, Request
 from vmdpotential.sums.accuracy import run_to_tolerance
 from vmdpotential.sums.choice import fastest_method
+
+from .boundary import TOLERANCE
+from .molecule import Floats
 
 #: Number of nodes up to which the fine lattice's solver keeps its arrays between solutions, which saves 2 % of the time
 #: and takes up to 15 bytes a node.

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import WARP_THREADS, PointCubes, planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile
+from vmdpotential.surfaces.region import WARP_THREADS, PointCubes, planes_at_once
+
+from .molecule import Continuum, Floats
 
 KERNELS = KernelFile(Path(__file__).with_name("jump.cu"))
 

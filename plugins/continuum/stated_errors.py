@@ -13,8 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.molecule import TINY, AtomCovers, Continuum
 from vmdpotential.grid.lattice import Lattice
+
+from .molecule import TINY, AtomCovers, Continuum
 
 Floats = NDArray[np.float64]
 

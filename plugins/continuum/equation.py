@@ -2,7 +2,7 @@
 
 The unknown is the potential in the solvent, and the reaction potential inside of the molecule: the potential without
 phi_c, that of the charges in a uniform medium of the molecule's permittivity. phi_c is an exact sum, so that no charge
-is spread on a lattice; it enters at the edges that the surface cuts (:mod:`vmdpotential.continuum.jump`). As the
+is spread on a lattice; it enters at the edges that the surface cuts (:mod:`.jump`). As the
 unknown outside is the potential itself, no small difference of two large numbers is needed there.
 """
 
@@ -15,8 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum import region, smooth
-from vmdpotential.continuum.faces import (
+from vmdpotential.engines import Engine
+from vmdpotential.grid.lattice import Lattice, coordinate_bounds
+from vmdpotential.interactions import SOFT_CORE
+from vmdpotential.surfaces import region
+
+from . import smooth
+from .faces import (
     KERNELS,
     LATTICE_FACES,
     ON_KINK,
@@ -24,13 +29,10 @@ from vmdpotential.continuum.faces import (
     interpolate_faces,
     interpolation_between,
 )
-from vmdpotential.continuum.jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
-from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
-from vmdpotential.continuum.multigrid import MultigridSolver
-from vmdpotential.continuum.tangential import add_flows_along, find_nodes_near_surface
-from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice, coordinate_bounds
-from vmdpotential.interactions import SOFT_CORE
+from .jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
+from .molecule import Continuum, Floats, NodeSum
+from .multigrid import MultigridSolver
+from .tangential import add_flows_along, find_nodes_near_surface
 
 Values = NDArray[np.float32]
 

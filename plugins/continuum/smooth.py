@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.jump import flow_through_cuts, interpolate_along_edge
-from vmdpotential.continuum.molecule import Continuum, Floats
-from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
+from vmdpotential.surfaces.region import planes_at_once
+
+from .jump import flow_through_cuts, interpolate_along_edge
+from .molecule import Continuum, Floats
 
 Values = NDArray[np.float32]
 Edges = tuple[Values, Values, Values]

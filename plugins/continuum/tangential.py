@@ -25,10 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels.launch import KernelFile
+
+from .molecule import Continuum, Floats
 
 KERNELS = KernelFile(Path(__file__).with_name("tangential.cu"))
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.continuum.molecule import Floats
 from vmdpotential.engines import Engine
 from vmdpotential.kernels.launch import KernelFile, call_kernel
+
+from .molecule import Floats
 
 KERNELS = KernelFile(Path(__file__).with_name("exchange.cu"))
 

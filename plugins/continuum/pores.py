@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.region import Surface
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
+from vmdpotential.surfaces.region import Surface
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -10,17 +10,15 @@ import numpy as np
 
 from vmdpotential import memory
 from vmdpotential.arrays import Floats
-from vmdpotential.continuum.ions import ion_concentrations, ionic_strength_of, ions_of, is_neutral
-from vmdpotential.continuum.molecule import Continuum, Membrane
-from vmdpotential.continuum.pores import find_pores
 from vmdpotential.engines import Engine
-from vmdpotential.errors import InputError, MemoryPlanError, UsageError
+from vmdpotential.errors import MemoryPlanError, UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import Quantity, complete_parameters
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
+from vmdpotential.maps.solution_ions import ion_concentrations, ions_of, is_neutral
 from vmdpotential.sums import Plan, PotentialMethod, Refusal, Request
 from vmdpotential.sums.result import Result
-from vmdpotential.units import MAX_SALT, coulomb_constant, debye_length
+from vmdpotential.units import MAX_SALT
 
 log = logging.getLogger(__name__)
 
@@ -197,31 +195,3 @@ def refuse_lattice(lattice: Lattice, taken: int, needed: Callable[[Lattice], int
     return Refusal(f"{memory.size(taken)} are needed for {points} points, and {memory.size(room)} are available; "
                    f"{fits} points, {coarser.spacing.max():.2g} A apart, would fit",
                    "use a larger {spacing} or less {padding}", MemoryPlanError)
-
-
-def continuum_of_request(solution: SolventRequest, positions: Floats, charges: Floats) -> Continuum:
-    """Return the continuum of a request, for charges in e.
-
-    Raises
-    ------
-    InputError
-        For charged atoms without a density, which a permittivity without a sharp surface needs.
-    """
-    values, ions = solution.values, ions_of(solution.values)
-    bare = int(((charges != 0) & (solution.radii <= 0)).sum()) if values.get("gaussian", 0.0) else 0
-    if bare:
-        raise InputError(f"{bare} charged atoms have no radius, which a smooth permittivity needs",
-                         "choose other {radii}, or leave out gaussian")
-    half, centre = 0.5 * values.get("membrane", 0.0), values.get("membrane_centre", 0.0)
-    volts = values.get("voltage", 0.0) * (coulomb_constant("kT/e", solution.temperature)
-                                          / coulomb_constant("V", solution.temperature))
-    pores = None
-    if half and values.get("pores", 0.0):
-        pores = find_pores(positions, solution.radii, values["pores"], centre - half, centre + half)
-    full = np.array([(z, c * z * z) for z, c in ions] if values["nonlinear"] else []).reshape(-1, 2)
-    full[:, 1] /= max(1e-30, full[:, 1].sum())
-    return Continuum(positions, charges, solution.radii, coulomb_constant("kT/e", solution.temperature),
-                     values["inside"], solution.dielectric, values["probe"], values["ion_radius"],
-                     1 / debye_length(ionic_strength_of(ions), solution.temperature, solution.dielectric), full,
-                     Membrane(centre - half, centre + half, values["membrane_inside"], pores, volts) if half else None,
-                     values.get("gaussian", 0.0))

@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
-from vmdpotential.continuum.boundary import (
+from vmdpotential.engines import Engine
+from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
+from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
+from vmdpotential.sums.accuracy import Errors
+from vmdpotential.sums.points import request_at, sum_at
+from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import Result
+
+from .boundary import (
     EXPOSED_SMOOTH_OVER,
     FREE_COARSE_NODES,
     LAYER_IN_MEMBRANE,
@@ -33,26 +41,19 @@ from vmdpotential.continuum.boundary import (
     far_field,
     screened_potential,
 )
-from vmdpotential.continuum.equation import TOLERANCE as SOLUTION_TOLERANCE
-from vmdpotential.continuum.equation import (
+from .equation import TOLERANCE as SOLUTION_TOLERANCE
+from .equation import (
     Problem,
     Systems,
     Values,
     enclosing_lattice,
     solve_together,
 )
-from vmdpotential.continuum.interpolation import SolutionInterpolant
-from vmdpotential.continuum.jump import COARSE_CLOSED_FORM_SPACINGS
-from vmdpotential.continuum.molecule import Continuum, Floats, NodeSum
-from vmdpotential.continuum.node_potential import KEPT, NodePotential
-from vmdpotential.continuum.stated_errors import ReactionErrors
-from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
-from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.sums.accuracy import Errors
-from vmdpotential.sums.points import request_at, sum_at
-from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
-from vmdpotential.sums.result import Result
+from .interpolation import SolutionInterpolant
+from .jump import COARSE_CLOSED_FORM_SPACINGS
+from .molecule import Continuum, Floats, NodeSum
+from .node_potential import KEPT, NodePotential
+from .stated_errors import ReactionErrors
 
 T = TypeVar("T")
 

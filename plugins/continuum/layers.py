@@ -18,9 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from vmdpotential.continuum.faces import CubicInterpolation
-from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
+
+from .faces import CubicInterpolation
+from .molecule import Continuum, Floats
 
 KERNELS = KernelFile(Path(__file__).with_name("layers.cu"))
 

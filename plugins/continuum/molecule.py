@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.pores import PoreRegion
-from vmdpotential.continuum.region import Surface
-from vmdpotential.continuum.voltage import AppliedPotential
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.kernels import threads
+from vmdpotential.surfaces.region import Surface
+
+from .pores import PoreRegion
+from .voltage import AppliedPotential
 
 Floats = NDArray[np.float64]
 Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
@@ -72,7 +73,7 @@ class Continuum:
         A slab across z in the place of the solution.
     gaussian : float
         Width of the Gaussian densities of atoms, in their radii, of a permittivity without a sharp surface
-        (:mod:`vmdpotential.continuum.smooth`); 0 for a surface.
+        (:mod:`.smooth`); 0 for a surface.
     """
 
     positions: Floats

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.continuum.region import planes_at_once
 from vmdpotential.engines import Engine
 from vmdpotential.errors import TaskError
 from vmdpotential.kernels.launch import KernelFile
 from vmdpotential.progress import report_progress
+from vmdpotential.surfaces.region import planes_at_once
 
 Floats = NDArray[np.float64]
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.continuum import layers
-from vmdpotential.continuum.equation import Problem, enclosing_lattice
-from vmdpotential.continuum.faces import KERNELS, LATTICE_FACES, POINTS_PER_TASK, interpolate_faces, thinned_axis
-from vmdpotential.continuum.molecule import Continuum, Floats
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import INTERACTION as SCREENED
 from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+
+from . import layers
+from .equation import Problem, enclosing_lattice
+from .faces import KERNELS, LATTICE_FACES, POINTS_PER_TASK, interpolate_faces, thinned_axis
+from .molecule import Continuum, Floats
 
 #: The coarse lattice reaches this far beyond the molecule, A.
 BEYOND = 16.0
@@ -75,7 +76,7 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
     """Return the potential (P,), kT/e, far from the molecule, as the sum of the charges' screened potentials.
 
     P. Debye, E. Hueckel, Phys. Z. 24 (1923) 185; exact for one ion. With a membrane it is that of the charges in a slab
-    and in the solutions on both of its sides (:mod:`vmdpotential.continuum.layers`).
+    and in the solutions on both of its sides (:mod:`.layers`).
     """
     charged, membrane = np.flatnonzero(continuum.charges), continuum.membrane
     positions, start = continuum.positions[charged], continuum.radii[charged] + continuum.ion_radius
