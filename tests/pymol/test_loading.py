@@ -118,7 +118,7 @@ def test_menu_has_an_entry_for_each_command(tmp_path):
     assert "ALONE None" in output
     entries = [line for line in output.splitlines() if line.startswith("ENTRY")]
     assert entries[:3] == [f"ENTRY PluginQt|Electrostatic potential {name} ... True"
-                           for name in ("Map", "Ionize", "Slice")]
+                           for name in ("Map", "Slice", "Surface")]
     assert "there is no window; type the commands" in output
     assert "Traceback" not in output
 
