@@ -48,20 +48,23 @@ def test_other_kernels_compile(tmp_path):
         compile_for_all(text + same, macros, tmp_path, architectures=ARCHITECTURES[2 * (not field):])
 
 
-SHARED = [path for path in build_kernels.find_sources(build_kernels.HEADER_FOLDER.parent)
+SHARED = [path for path in build_kernels.package_sources()
           if '#include "kernel.h"\n#ifndef __CUDACC__' not in path.read_text("utf-8")]
+
+#: Bytes that may be spilled where a block's threads leave 64 registers to each.
+SPILLED = {"multigrid.cu": 64, "nbody.cu": 64}
 
 
 # the integrals of Gaussians of these orders are more than there are registers, of order 8 on the oldest
 @pytest.mark.parametrize(("orders", "architectures"), [
     ("9|10", ARCHITECTURES[2:]), pytest.param("8|9|10", ARCHITECTURES[:2], marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("path", SHARED,
-                         ids=lambda path: path.relative_to(build_kernels.HEADER_FOLDER.parent).as_posix())
+                         ids=lambda path: path.relative_to(build_kernels.HEADER_FOLDER.parent.parent).as_posix())
 def test_shared_kernels_compile(path, orders, architectures, tmp_path):
     """Files that are compiled for CPUs too; those parts that are for CPUs only are not seen."""
     text = build.source(path, {})
     without = re.sub(rf"^KERNEL\(add_gaussians_({orders}),.*\n", "", text, flags=re.MULTILINE)
-    compile_for_all(without, {}, tmp_path, architectures=architectures)
+    compile_for_all(without, {}, tmp_path, SPILLED.get(path.name, 16), architectures)
     if without != text and architectures == ARCHITECTURES[2:]:
         compile_for_all(text, {}, tmp_path, 640, architectures)
 

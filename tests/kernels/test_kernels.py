@@ -213,7 +213,7 @@ def test_a_failing_compiler_is_reported_and_leaves_nothing(tmp_path, source, com
 @pytest.mark.nightly
 def test_every_struct_of_this_package_can_be_read_and_has_the_compilers_size(tmp_path):
     """Python's layout of arguments is that of the compiler."""
-    for path in build.find_sources(build.HEADER_FOLDER.parent):
+    for path in build.package_sources():
         arguments = KernelFile(path).arguments
         if not arguments:
             continue

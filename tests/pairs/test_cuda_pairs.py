@@ -133,10 +133,3 @@ def test_kernels_compile(potential, sums, architectures, tmp_path):
 @pytest.mark.slow
 def test_kernels_that_search_compile(tmp_path):
     compile_for_all(build.source(clusters.KERNELS.path, {}), {}, tmp_path, 64)
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_sums_over_all_pairs_of_the_papers_compile(tmp_path):
-    compile_for_all(build.source(nbody.KERNELS.path, {}), {}, tmp_path, 64)
-

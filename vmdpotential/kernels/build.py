@@ -91,6 +91,13 @@ def find_sources(root: Path) -> list[Path]:
     return sorted(filter(is_shared, root.rglob("*.cu")))
 
 
+def package_sources() -> list[Path]:
+    """Return the kernel files of this package and its plugins that are compiled for CPUs."""
+    package = HEADER_FOLDER.parent
+    plugins = package.parent / "plugins"  # in a checkout, plugins are next to the package
+    return find_sources(package) + (find_sources(plugins) if (plugins / "pymol").is_dir() else [])
+
+
 def is_shared(path: Path) -> bool:
     """Return whether a file is compiled for both CPUs and GPUs: it includes ``kernel.h``."""
     return b'#include "kernel.h"' in path.read_bytes()
@@ -182,10 +189,8 @@ def build_package(target: str = "") -> list[Path]:
 
     Where the variable VMDPOTENTIAL_OWN_PROCESSOR is set, libraries that this machine does not load are not built.
     """
-    package = HEADER_FOLDER.parent
-    _run([sys.executable, "-S", str(package.parent / "scripts" / "make_radial_functions")])
-    plugins = package.parent / "plugins"  # in a checkout, plugins are next to the package
-    sources = find_sources(package) + (find_sources(plugins) if (plugins / "pymol").is_dir() else [])
+    _run([sys.executable, "-S", str(HEADER_FOLDER.parent.parent / "scripts" / "make_radial_functions")])
+    sources = package_sources()
     folder = HEADER_FOLDER / FOLDER
     if not os.environ.get(OWN_PROCESSOR):
         return build_libraries(sources, folder, target=target)
