@@ -159,7 +159,7 @@ def test_binding_of_distant_domains(apbs):
     structure, first, frames = domains()
     moved = replace(structure, positions=frames[9])
     ours, error = polar_binding(moved, first, 1.0)
-    assert error < 0.02
+    assert error < 0.03
     assert abs(ours - polar_binding_by_apbs(moved, first, 1.0)) < error + 0.01
 
 
