@@ -1,7 +1,5 @@
 """Every kernel for maps and points compiles for every generation of GPUs."""
 
-import re
-
 import pytest
 from cuda_kernels import ARCHITECTURES, INTERACTIONS, compile_for_all, work
 from helpers import EVERYTHING
@@ -62,11 +60,8 @@ SPILLED = {"multigrid.cu": 64, "nbody.cu": 64}
                          ids=lambda path: path.relative_to(build_kernels.HEADER_FOLDER.parent.parent).as_posix())
 def test_shared_kernels_compile(path, orders, architectures, tmp_path):
     """Files that are compiled for CPUs too; those parts that are for CPUs only are not seen."""
-    text = build.source(path, {})
-    without = re.sub(rf"^KERNEL\(add_gaussians_({orders}),.*\n", "", text, flags=re.MULTILINE)
-    compile_for_all(without, {}, tmp_path, SPILLED.get(path.name, 16), architectures)
-    if without != text and architectures == ARCHITECTURES[2:]:
-        compile_for_all(text, {}, tmp_path, 640, architectures)
+    compile_for_all(build.source(path, {}), {}, tmp_path, SPILLED.get(path.name, 16), architectures,
+                    large=f"add_gaussians_({orders})")
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_line_numbers(tmp_path):

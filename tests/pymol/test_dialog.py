@@ -81,7 +81,7 @@ def run(window):
 
 
 def test_every_argument_has_its_field_default_help_and_choices(window):
-    assert [form.command.name for form in window.panel.forms][:3] == ["map", "ionize", "slice"]
+    assert [form.command.name for form in window.panel.forms][:3] == ["map", "slice", "surface"]
     for form in window.panel.forms:
         expected = arguments.arguments(form.command)
         assert sorted(form.fields) == sorted(expected)
