@@ -253,6 +253,11 @@ class Kernel:
         return self.file.arguments[self.name]
 
 
+#: Parameters of glibc's mallopt, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, and bytes: blocks up to the first size are
+#: taken from the heap, which keeps up to the second one of what was freed.
+KEPT_MEMORY = {-3: 32 << 20, -1: 128 << 20}
+
+
 @cache
 def load_library(folder: Path = build.HEADER_FOLDER / build.FOLDER) -> ctypes.CDLL:
     """Return the library for the best instruction set of this processor, or for that in VMDPOTENTIAL_VECTORS.
@@ -265,6 +270,10 @@ def load_library(folder: Path = build.HEADER_FOLDER / build.FOLDER) -> ctypes.CD
         If the variable names an instruction set that does not exist here.
     """
     names = list(build.INSTRUCTION_SETS.get(build.PROCESSORS.get(platform.machine(), ""), ("baseline",)))
+    # otherwise arrays of some MB are given back after each sum, and the system clears their memory for the next one,
+    # which takes a seventh of the time of a live map
+    for parameter, size in KEPT_MEMORY.items() if sys.platform == "linux" else ():
+        getattr(ctypes.CDLL(None), "mallopt", lambda *_: None)(parameter, size)  # not in other C libraries
     try:
         library = ctypes.CDLL(str(folder / build.library_name(names[0])))
         supported = names[: library.supported_instruction_set() + 1] if folder == build.HEADER_FOLDER / build.FOLDER \
