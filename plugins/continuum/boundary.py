@@ -20,7 +20,7 @@ from .faces import KERNELS, LATTICE_FACES, POINTS_PER_TASK, interpolate_faces, t
 from .molecule import Continuum, Floats
 
 #: The coarse lattice reaches this far beyond the molecule, A.
-BEYOND = 16.0
+FACE_MARGIN = 16.0
 
 #: Number of nodes that the coarse lattice may always have.
 FREE_COARSE_NODES = 800_000
@@ -62,8 +62,8 @@ def coarse_lattice_around(fine: Lattice, low: Floats, high: Floats, ratio: int =
     """
     while True:
         spacing = ratio * fine.spacing
-        before = np.maximum(1, np.ceil((fine.origin - (low - BEYOND)) / spacing)).astype(int)
-        after = np.maximum(1, np.ceil((high + BEYOND - fine.origin) / spacing)).astype(int)
+        before = np.maximum(1, np.ceil((fine.origin - (low - FACE_MARGIN)) / spacing)).astype(int)
+        after = np.maximum(1, np.ceil((high + FACE_MARGIN - fine.origin) / spacing)).astype(int)
         after = np.maximum(after, np.ceil((np.array(fine.shape) - 1) / ratio).astype(int) + 1)
         a, b, c = (int(n) for n in before + after + 1)
         if a * b * c <= max(FREE_COARSE_NODES, fine.size) or ratio >= 16:
@@ -92,7 +92,7 @@ def far_field(continuum: Continuum, engine: Engine, points: Floats) -> Floats:
 
 def exposed_to_faces(continuum: Continuum) -> bool:
     """Return whether ions do not shield the molecule from errors at the faces of the coarse lattice."""
-    return continuum.kappa * BEYOND < 1 or continuum.membrane is not None
+    return continuum.kappa * FACE_MARGIN < 1 or continuum.membrane is not None
 
 
 def screened_potential(continuum: Continuum, engine: Engine, points: Floats, positions: Floats, charges: Floats,
@@ -108,7 +108,7 @@ def screened_potential(continuum: Continuum, engine: Engine, points: Floats, pos
         values = prepare_sum(engine, PotentialSum(Points(points), bound)).run(positions, charges).values()
     else:
         if continuum.kappa > 0:
-            bound = bound.truncated(BEYOND + DECAYED / continuum.kappa)
+            bound = bound.truncated(FACE_MARGIN + DECAYED / continuum.kappa)
         values = sum_at(request_at(points, positions, charges, None, bound, tolerance=TOLERANCE), positions, charges,
                         engine)[1].values()
     return continuum.constant / continuum.outside * values

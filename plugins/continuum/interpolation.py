@@ -21,7 +21,7 @@ Values = NDArray[np.float32]
 Sides = NDArray[np.int8]
 
 #: Points for which polynomials are fitted, or atoms searched, together: their equations fit into the CPU's cache.
-TOGETHER = 500
+POINTS_PER_BLOCK = 500
 
 #: Regularisation of the coefficients of each degree, for few nodes, relative to the weight of a node one spacing away.
 STIFFNESS = np.repeat([1e-9, 1e-6, 1e-5, 1e-4], [1, 3, 6, 7])
@@ -65,8 +65,8 @@ class SolutionInterpolant:
         They are interpolated trilinearly between nodes, which have them next to the surface, and a bound elsewhere.
         """
         result = np.zeros(len(points))
-        for start in range(0, len(points), TOGETHER):
-            rows = slice(start, start + TOGETHER)
+        for start in range(0, len(points), POINTS_PER_BLOCK):
+            rows = slice(start, start + POINTS_PER_BLOCK)
             cell, t = self._cells(points[rows])
             for corner in np.ndindex(2, 2, 2):
                 result[rows] += np.where(corner, t, 1 - t).prod(1) * self._distances[tuple((cell + corner).T)]
@@ -81,8 +81,8 @@ class SolutionInterpolant:
 
         atoms, within = self._problem.continuum, self.distances(points) < 0
         radii, tree = np.maximum(atoms.radii, SOFT_CORE), cKDTree(atoms.positions)
-        for start in range(0, len(points), TOGETHER):
-            some = points[start : start + TOGETHER]
+        for start in range(0, len(points), POINTS_PER_BLOCK):
+            some = points[start : start + POINTS_PER_BLOCK]
             pairs = cKDTree(some).sparse_distance_matrix(tree, float(radii.max()), output_type="ndarray")
             within[start + pairs["i"][pairs["v"] < radii[pairs["j"]]]] = True
         return within
@@ -105,8 +105,8 @@ class SolutionInterpolant:
             wet = np.zeros(len(points), bool) if membrane.pores is None else membrane.pores.at(points)
             sides[(sides == 0) & ~wet & (points[:, 2] > membrane.low) & (points[:, 2] < membrane.high)] = 2
         values, gradients = np.empty(len(points)), np.empty((len(points), 3))
-        for start in range(0, len(points), TOGETHER):
-            rows = slice(start, start + TOGETHER)
+        for start in range(0, len(points), POINTS_PER_BLOCK):
+            rows = slice(start, start + POINTS_PER_BLOCK)
             values[rows], gradients[rows] = self._fit(points[rows], sides[rows], unknown)
         return values, gradients
 
@@ -137,8 +137,8 @@ class SolutionInterpolant:
             points = lattice.origin + lattice.spacing * (nodes + first)
             values = np.empty((len(nodes), 3))
             own = sides[part][tuple(nodes.T)]
-            for start in range(0, len(nodes), TOGETHER):
-                rows = slice(start, start + TOGETHER)
+            for start in range(0, len(nodes), POINTS_PER_BLOCK):
+                rows = slice(start, start + POINTS_PER_BLOCK)
                 values[rows] = self._fit(points[rows], own[rows], unknown)[1]
             result[(slice(None), *nodes.T)] = values.T
         return result

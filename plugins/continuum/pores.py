@@ -28,7 +28,7 @@ SPACING, MOST_NODES = 0.4, 4_000_000
 CHAIN = 2.5
 
 #: How far the lattice reaches beyond the molecule, A.
-BEYOND = 7.0
+ATOM_MARGIN = 7.0
 
 #: Largest radius of a pore, A, that is measured; wider ones are reported as at least this.
 WIDEST = 12.0
@@ -115,8 +115,8 @@ def find_pores(positions: Floats, radii: Floats, probe: float, low: float, high:
     if not solid.any() or positions[solid, 2].min() > high or positions[solid, 2].max() < low:
         return None
     begin, end = coordinate_bounds(positions[solid])
-    begin, end = begin - BEYOND, end + BEYOND
-    begin[2], end[2] = min(begin[2], low - 2 * BEYOND), max(end[2], high + 2 * BEYOND)
+    begin, end = begin - ATOM_MARGIN, end + ATOM_MARGIN
+    begin[2], end[2] = min(begin[2], low - 2 * ATOM_MARGIN), max(end[2], high + 2 * ATOM_MARGIN)
     spacing = max(SPACING, float(np.prod(end - begin) / MOST_NODES) ** (1 / 3))
     while (shape := np.ceil((end - begin) / spacing).astype(int) + 1).prod() > 8 * MOST_NODES:  # of a few long rows
         spacing *= 1.5

@@ -43,7 +43,7 @@ REACH = 3.4
 NOTHING_LEFT = 30.0
 
 #: Number of edges whose nearby charges are searched for in one step.
-TOGETHER = 20_000
+EDGES_PER_BLOCK = 20_000
 
 #: Number of atoms whose neighbours are searched for in one step.
 _ATOMS = 2000
@@ -105,8 +105,8 @@ def discretised(c: Continuum, lattice: Lattice, distances: Any, potential: Any,
     points = lattice.origin + lattice.spacing * (np.stack(np.unravel_index(places, tuple(around)), 1) - 1)
     phi = potential.ravel()[places].astype(np.float64)
     integrals = np.empty(len(line))
-    for start in range(0, len(line), TOGETHER):
-        rows = slice(start, start + TOGETHER)
+    for start in range(0, len(line), EDGES_PER_BLOCK):
+        rows = slice(start, start + EDGES_PER_BLOCK)
         integrals[rows] = _integrals(c, points[which[rows, 1]], lattice.spacing, axis_of[rows], free[rows],
                                      phi[which[rows]])
     nodes = np.stack(np.unravel_index(line[:, 1:3], tuple(around)), -1) - 1

@@ -37,7 +37,7 @@ _FRAMES = ("loaded frames to use, counted from 0: begin:end:step (end left out),
            "screen",
            "loaded frames to use, counted from 0: begin:end:step (end left out); all unless given")
 
-#: Kinds of the objects of a report, by their names, that are not told by what they are.
+#: What viewers show an object of a report as, by its name, where its class does not say it.
 _OBJECT_KINDS = {"placement": "ions", "values": "values", "mesh": "mesh"}
 
 

@@ -50,7 +50,7 @@ LOWEST, RATES, BISECTIONS = 0.3, 24, 30
 CONFIDENCE, CAUTIOUS = (0.6827, 0.95), (0.7, 0.975)
 
 #: Number of series that are analysed at once.
-TOGETHER = 4096
+COLUMNS_PER_BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +214,8 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
     """
     n, columns = len(values), values.reshape(len(values), -1)
     widths = np.empty((2, columns.shape[1]))
-    for start in range(0, columns.shape[1], TOGETHER):
-        part = columns[:, start : start + TOGETHER]
+    for start in range(0, columns.shape[1], COLUMNS_PER_BLOCK):
+        part = columns[:, start : start + COLUMNS_PER_BLOCK]
         own, own_freedom = _correlations(_covariances(part))
         g = np.minimum(np.maximum(own, max(1.0, together)), max(1.0, n - 1.0))
         least = np.minimum(own_freedom, freedom)
@@ -226,7 +226,7 @@ def _errors(values: Floats, together: float, freedom: float) -> Uncertainty:
         both[:, short] = np.fmax(both[:, short], half)
         if np.isinf(freedom):
             both[:, np.flatnonzero(short)[~known]] = np.nan
-        widths[:, start : start + TOGETHER] = both
+        widths[:, start : start + COLUMNS_PER_BLOCK] = both
     error, interval = widths.reshape(2, *values.shape[1:])
     return Uncertainty(error, interval)
 

@@ -30,8 +30,6 @@ typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t ints __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 typedef float half_floats __attribute__((vector_size(VECTOR_BYTES / 2)));  // as many as doubles
-typedef uint32_t half_words __attribute__((vector_size(VECTOR_BYTES / 2)));
-typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
 
 template <class Vector, class Scalar> static inline __attribute__((always_inline)) Vector load(const Scalar *from)
 {
@@ -51,21 +49,6 @@ static inline __attribute__((always_inline)) doubles widen(half_floats x) { retu
 static inline __attribute__((always_inline)) half_floats narrow(doubles x)
 {
     return __builtin_convertvector(x, half_floats);
-}
-
-// The numbers at even places of a vector, and 0 between them.
-static inline __attribute__((always_inline)) floats spread(half_floats x)
-{
-    return (floats)__builtin_convertvector((half_words)x, words);
-}
-
-// Whether places are even.
-static inline __attribute__((always_inline)) ints even_places()
-{
-    ints x = {};
-    for (int i = 0; i < FLOATS; i += 2)
-        x[i] = -1;
-    return x;
 }
 
 // 1 / sqrt(x) with an error that one step of Newton's method reduces to the rounding of float32.
