@@ -4,6 +4,8 @@ import gc
 import logging
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -61,6 +63,23 @@ def test_frames_of_every_format(tmp_path, suffix):
     single = next(iter(Trajectory(path, positions.shape[1], single=True)))
     assert single.positions.dtype == (np.float64 if suffix == "pdb" else np.float32)  # as in the file
     assert single.positions.flags.c_contiguous
+
+
+@pytest.mark.parametrize("suffix", ["xtc", "gro"])
+def test_our_own_formats_need_no_other_package(tmp_path, suffix):
+    positions = np.random.default_rng(0).uniform(0, 20, (3, 12, 3)).round(2)
+    path = tmp_path / f"frames.{suffix}"
+    if suffix == "xtc":
+        write_frames(path, positions, CELL)
+    else:
+        path.write_text("".join("frame\n12\n" + "".join(
+            f"    1MOL  {'C':>5}{n:5d}" + "".join(f"{x / 10:8.3f}" for x in place) + "\n"
+            for n, place in enumerate(frame, 1)) + "2 2 2\n" for frame in positions))
+    program = ("import sys; sys.modules['MDAnalysis'] = None; from pathlib import Path\n"
+               "from vmdpotential.io.trajectories.frames import Trajectory\n"
+               f"print(*[x for frame in Trajectory(Path({str(path)!r}), 12) for x in frame.positions.ravel()])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    np.testing.assert_allclose(np.array(done.stdout.split(), float), positions.ravel(), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["DCD", "DCD_TRICLINIC", "DCD_NAMD_TRICLINIC", "LAMMPSdcd2", "DCD_NAMD_GBIS"])

@@ -132,17 +132,25 @@ def reading(path: Path) -> Iterator[None]:
         except ImportError:
             raise BackendError(
                 f"{path}: needs MDAnalysis to be read", f"install it with {install_command('traj')}") from None
-        if path.suffix.lower() in COMPRESSED_SUFFIXES or isinstance(path, BufferedStream):  # MDAnalysis unpacks all
-            raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
         package = _NEEDS.get(path.suffix.lower())
         if package and importlib.util.find_spec(package) is None:
             raise BackendError(f"{path}: needs {package} to be read", f"install it with pip install {package}")
         logger.setLevel(logging.CRITICAL)
         try:
-            with converted_errors(path):
+            with plain_file(path):
                 yield
         finally:
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def plain_file(path: Path) -> Iterator[None]:
+    """Convert whatever the reader of a file raises to an error of one line; refuse a stream or a compressed file."""
+    first_bytes(path, 1)  # raises here if the file is missing
+    if path.suffix.lower() in COMPRESSED_SUFFIXES or isinstance(path, BufferedStream):
+        raise InputError(f"{path}: this format is read from a plain file only", "unpack it first")
+    with converted_errors(path):
+        yield
 
 
 @contextlib.contextmanager
@@ -155,7 +163,7 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def converted_errors(path: Path) -> Iterator[None]:
-    """Convert whatever MDAnalysis raises while it reads a file to an error of one line."""
+    """Convert whatever is raised while frames are read to an error of one line."""
     try:
         yield
     except InputError as error:
@@ -163,10 +171,10 @@ def converted_errors(path: Path) -> Iterator[None]:
     except VmdpotentialError:
         raise
     except MemoryError:
-        raise InputError(f"{path}: MDAnalysis needs more memory than there is; the file may be damaged") from None
+        raise InputError(f"{path}: reading it needs more memory than there is; it may be damaged") from None
     except Exception as error:  # MDAnalysis' parsers raise any exception
         reason = str(error).strip().split("\n")
         text = next((line for line in reversed(reason) if line.startswith("Error:")), reason[0] if reason else "")
         text = text.removeprefix("Error:").replace(f"{path}:", "").replace(str(path), "it").strip()
         text = text or ("it is cut short" if isinstance(error, EOFError) else type(error).__name__)
-        raise InputError(f"{path}: MDAnalysis cannot read it ({shorten_text(text, 200)})") from None
+        raise InputError(f"{path}: cannot be read ({shorten_text(text, 200)})") from None

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import buffered_stream, format_suffix, opened, reading_file
-from vmdpotential.io.structures.mmcif import read_models
+from vmdpotential.io.structures import mmcif, pdb
 from vmdpotential.molecule.structure import Structure
 
-#: An atom's name, residue name, chain and residue number, as in the file.
+#: An atom's name, residue name, chain and residue number.
 _Label = tuple[str, str, str, str]
+_REMEDY = "write all models with the atoms in one order"
 
 
 def check_order(path: Path, structure: Structure) -> None:
@@ -26,46 +27,32 @@ def check_order(path: Path, structure: Structure) -> None:
 
 
 def _compare(path: Path, models: Iterator[list[_Label]], structure: Structure) -> None:
-    first: list[_Label] | None = None
+    first, ours = _labels(structure), [label[::3] for label in _labels(structure)]
     for number, labels in enumerate(models):
         if len(labels) != len(structure):
             return  # the error is that of reading this frame
-        if first is None:
-            first = labels
-            ours = list(zip(structure.atom_names.tolist(), map(str, structure.residue_ids.tolist()), strict=True))
-            theirs = [(name, residue) for name, _, _, residue in labels]
-            # another program may name the same atoms differently, but has the same names only for the same atoms
-            if theirs != ours and sorted(theirs) == sorted(ours):
-                at = next(n for n, (a, b) in enumerate(zip(theirs, ours, strict=True)) if a != b)
-                raise InputError(f"{path}: lists the atoms of {structure.where} in another order: atom {at + 1} is "
-                                 f"{_text(labels[at])}, and there {structure.label(at)}", _REMEDY)
-        elif labels != first:
-            renumbered = [label[:2] for label in labels] == [label[:2] for label in first]
-            if not renumbered or sorted(labels) == sorted(first):
-                at = next(n for n, (a, b) in enumerate(zip(labels, first, strict=True)) if a != b)
-                raise InputError(f"{path}: model {number} (counted from 0) lists its atoms in another order than the "
-                                 f"first: atom {at + 1} is {_text(labels[at])}, and there {_text(first[at])}", _REMEDY)
+        theirs = [label[::3] for label in labels]
+        # another program may name the same atoms differently, but has the same names only for the same atoms
+        if not number and theirs != ours and sorted(theirs) == sorted(ours):
+            _refuse(f"{path}: lists the atoms of {structure.where} in another order", labels, first, 3)
+        renumbered = [label[:2] for label in labels] == [label[:2] for label in first]
+        if number and labels != first and (not renumbered or sorted(labels) == sorted(first)):
+            _refuse(f"{path}: model {number} (counted from 0) lists its atoms in another order than the first",
+                    labels, first)
+        first = first if number else labels
 
 
-_REMEDY = "write all models with the atoms in one order"
+def _refuse(what: str, labels: list[_Label], others: list[_Label], step: int = 1) -> None:
+    """Raise the error, which names the first atom of which every `step`-th part of the label differs."""
+    at, (atom, other) = next((n, pair) for n, pair in enumerate(zip(labels, others, strict=True), 1)
+                             if pair[0][::step] != pair[1][::step])
+    raise InputError(f"{what}: atom {at} is {atom[1]}{atom[3]}:{atom[0]}, and there {other[1]}{other[3]}:{other[0]}",
+                     _REMEDY)
 
 
-def _text(label: _Label) -> str:
-    return f"{label[1]}{label[3]}:{label[0]}"
-
-
-def _pdb(path: Path) -> Iterator[list[_Label]]:
-    labels: list[_Label] = []
-    with opened(path) as file:
-        for line in file:
-            if line.startswith((b"ATOM", b"HETATM")):
-                text = line[:27].decode("latin-1")
-                labels.append((text[12:16].strip(), text[17:20].strip(), text[20:22].strip(), text[22:27].strip()))
-            elif line.startswith((b"END", b"MODEL ")) and labels:
-                yield labels
-                labels = []
-    if labels:
-        yield labels
+def _labels(model: Structure) -> list[_Label]:
+    return list(zip(model.atom_names.tolist(), model.residue_names.tolist(), model.chain_ids.tolist(),
+                    map(str, model.residue_ids.tolist()), strict=True))
 
 
 def _gro(path: Path) -> Iterator[list[_Label]]:
@@ -76,10 +63,12 @@ def _gro(path: Path) -> Iterator[list[_Label]]:
             file.readline()
 
 
+def _pdb(path: Path) -> Iterator[list[_Label]]:
+    return map(_labels, pdb.read_models(path))
+
+
 def _mmcif(path: Path) -> Iterator[list[_Label]]:
-    for model in read_models(path):
-        yield list(zip(model.atom_names.tolist(), model.residue_names.tolist(), model.chain_ids.tolist(),
-                       map(str, model.residue_ids.tolist()), strict=True))
+    return map(_labels, mmcif.read_models(path))
 
 
 _READERS: dict[str, Callable[[Path], Iterator[list[_Label]]]] = {

@@ -155,9 +155,10 @@ def _models(read: Callable[[Path], Iterator[Structure]]) -> Callable[[Path, int]
     return lambda path, atoms: [(model.positions, model.cell) for model in read(path)]
 
 
-XTC = TrajectoryFormat(_open_xtc, _offsets(lambda path, atoms: xdr.frames(path, atoms, True)), "nm")
+XTC = TrajectoryFormat(_open_xtc, _offsets(lambda path, atoms: xdr.frames(path, atoms, True)), "nm",
+                       mdanalysis.plain_file)
 TRR = TrajectoryFormat(_open_trr, _offsets(lambda path, atoms: xdr.frames(path, atoms, False)), "nm")
-GRO = TrajectoryFormat(_open_gro, _offsets(gro.frames), "nm")
+GRO = TrajectoryFormat(_open_gro, _offsets(gro.frames), "nm", mdanalysis.plain_file)
 PDB = TrajectoryFormat(_open_models, _models(lambda path: pdb.read_models(path)), "angstrom",
                        mdanalysis.converted_errors)
 MMCIF = TrajectoryFormat(_open_models, _models(mmcif.read_models), "angstrom", mdanalysis.converted_errors)
