@@ -26,7 +26,8 @@ EXAMPLES = ROOT / "scripts" / "examples"
 DRAWN = ROOT / "build" / "examples"
 
 #: Written pages, by their paths in the checkout.
-TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "python", "method-developer")]
+TUTORIALS = [f"scripts/tutorials/{name}" for name in ("pymol", "vmd", "chimerax", "md", "membranes", "python",
+                                                    "method-developer")]
 GUIDE = [f"scripts/guide/{name}" for name in ("input", "structure", "media", "trajectories", "use")]
 COMPARISON = "scripts/site/comparison"
 WRITTEN = ["README.md", *(f"{name}.md" for name in (*TUTORIALS, *GUIDE, COMPARISON)), "ARCHITECTURE.md",
