@@ -13,10 +13,10 @@ import numpy as np
 from pymol import CmdException
 
 from vmdpotential.errors import BackendError, InputError
-from vmdpotential.io.files.columns import factor
 from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
+from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Structure
 
 from ..viewers import adapters
@@ -237,7 +237,7 @@ def _read_objects(
     kept = residues.alternates(columns["alt"], columns["name"], _weights(columns, numbered), numbered)
     columns = {name: column[kept] for name, column in columns.items()}
     changed = _changes(columns, "model", "segi", "chain", "resi", "copy", "resn")
-    first = residues.starts(changed, columns["resn"], factor(columns["name"])[1].astype(np.uint64))
+    first = residues.starts(changed, columns["resn"], unique_names(columns["name"])[1].astype(np.uint64))
     objects = list(dict.fromkeys(columns["model"].tolist()))
     structure = Structure(
         positions=columns["position"],
@@ -261,7 +261,7 @@ def _read_objects(
 
 def _weights(columns: Mapping[str, Any], numbered: Any) -> Any:
     """Return occupancies (N,), larger than all others in alternate locations of a residue with selected atoms."""
-    location = factor(np.char.add(np.cumsum(numbered).astype(str), columns["alt"]))[1]
+    location = unique_names(np.char.add(np.cumsum(numbered).astype(str), columns["alt"]))[1]
     atoms, selected = np.bincount(location), np.bincount(location, columns["selected"]) > 0
     return columns["q"] + (1e6 * selected / atoms)[location]
 

@@ -16,6 +16,7 @@ from vmdpotential.molecule.names import (
     PROTEIN_RESIDUES,
     WATER_RESIDUES,
     in_table,
+    mapped_names,
     unique_names,
 )
 from vmdpotential.molecule.structure import Floats, Names, Structure
@@ -60,12 +61,9 @@ def guess(atom_name: str, residue_name: str) -> str:
 
 def is_massless_site(atom_names: Names, residue_names: Names) -> NDArray[np.bool_]:
     """Return a mask (N,) of the sites that are no atoms, by name: M sites of water, lone pairs."""
-    atoms, atom = unique_names(atom_names)
-    names = [name.upper() for name in atoms.tolist()]
-    anywhere = np.array([bool(_NO_ATOM.match(name)) for name in names], bool)
-    in_water = np.array([bool(_NO_ATOM_OF_WATER.match(name)) for name in names], bool)
-    result: NDArray[np.bool_] = anywhere[atom] | (in_water[atom] & in_table(residue_names, WATER_RESIDUES))
-    return result
+    anywhere = mapped_names(atom_names, lambda name: _NO_ATOM.match(name.upper()), bool)
+    in_water = mapped_names(atom_names, lambda name: _NO_ATOM_OF_WATER.match(name.upper()), bool)
+    return anywhere | (in_water & in_table(residue_names, WATER_RESIDUES))
 
 
 def guess_all(atom_names: Names, residue_names: Names) -> Names:
@@ -74,20 +72,18 @@ def guess_all(atom_names: Names, residue_names: Names) -> Names:
     residues, residue = unique_names(residue_names)
     pairs, inverse = np.unique(atom * max(1, len(residues)) + residue, return_inverse=True)
     results = [guess(str(atoms[pair // len(residues)]), str(residues[pair % len(residues)])) for pair in pairs]
-    return np.array(results, dtype=np.str_)[inverse] if len(results) else np.zeros(0, "<U1")
+    return np.array(results, dtype=np.str_)[inverse]
 
 
 def complete_elements(elements: Names, atom_names: Names, residue_names: Names) -> Names:
     """Return the elements (N,) of a file in usual spelling, with guesses where they are missing or do not exist."""
     import gemmi
 
-    different, inverse = unique_names(elements)
-    known = []
-    for word in different:
-        element = gemmi.Element(str(word)) if word else gemmi.Element("X")
-        exists = element.atomic_number > 0 and element.name.upper() == str(word).upper()
-        known.append(element.name if exists else "")
-    result = np.array(known, dtype="<U2")[inverse] if len(known) else np.zeros(0, "<U2")
+    def spelled(word: str) -> str:
+        element = gemmi.Element(word or "X")
+        return element.name if element.atomic_number > 0 and element.name.upper() == word.upper() else ""
+
+    result: Names = mapped_names(elements, spelled).astype("<U2")
     missing = np.flatnonzero(result == "")
     result[missing] = guess_all(atom_names[missing], residue_names[missing])
     return result
@@ -110,9 +106,7 @@ def van_der_waals_radii(elements: Names) -> Floats:
     """Return van der Waals radii, (N,) A, 0 for sites without an element."""
     import gemmi
 
-    different, inverse = unique_names(elements)
-    table = [gemmi.Element(str(word)).vdw_r if word else 0.0 for word in different]
-    return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)
+    return mapped_names(elements, lambda word: gemmi.Element(word).vdw_r if word else 0.0, float)
 
 
 def atom_masses(structure: Structure) -> Floats:
@@ -122,6 +116,5 @@ def atom_masses(structure: Structure) -> Floats:
     topology = structure.topology
     if topology is not None and (topology.masses > 0).any():
         return topology.masses
-    different, inverse = unique_names(fill_elements(structure).elements)
-    table = [gemmi.Element(str(word)).weight if word else 0.0 for word in different]
-    return np.array(table, dtype=np.float64)[inverse] if len(table) else np.zeros(0)
+    return mapped_names(fill_elements(structure).elements,
+                        lambda word: gemmi.Element(word).weight if word else 0.0, float)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,11 +158,8 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
     """
     names = np.ascontiguousarray(names)
     width = names.dtype.itemsize // 4
-    if not len(names) or not 0 < width <= 8:
-        unique, inverse = np.unique(names, return_inverse=True)
-        return unique, inverse.astype(np.int64)
-    letters = names.view(np.uint32).reshape(len(names), width)
-    if letters.max() > 255:
+    letters = names.view(np.uint32).reshape(len(names), -1) if len(names) and width else np.zeros((1, 9))
+    if letters.shape[1] > 8 or letters.max() > 255:
         unique, inverse = np.unique(names, return_inverse=True)
         return unique, inverse.astype(np.int64)
     # names of up to eight letters are packed into one integer: sorting integers is ten times faster
@@ -174,6 +171,12 @@ def unique_names(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.
     first = np.flatnonzero(starts)
     _, where, inverse = np.unique(packed[first], return_index=True, return_inverse=True)
     return names[first[where]], inverse.astype(np.int64)[np.cumsum(starts) - 1]
+
+
+def mapped_names(names: NDArray[np.str_], function: Callable[[str], Any], dtype: type = np.str_) -> NDArray[Any]:
+    """Return the value (N,) of a function of each name (N,), which is called once for every distinct name."""
+    different, inverse = unique_names(names)
+    return np.array([function(name) for name in different.tolist()], dtype)[inverse]
 
 
 def with_ion_names(residue_names: NDArray[np.str_], atom_names: NDArray[np.str_]) -> NDArray[np.str_]:
@@ -189,5 +192,4 @@ def with_ion_names(residue_names: NDArray[np.str_], atom_names: NDArray[np.str_]
 
 def in_table(names: NDArray[np.str_], table: Collection[str]) -> NDArray[np.bool_]:
     """Return a mask of the names (N,) that are in a table of upper-case names; case is ignored."""
-    unique, inverse = unique_names(names)
-    return np.array([name.upper() in table for name in unique.tolist()], bool)[inverse]
+    return mapped_names(names, lambda name: name.upper() in table, bool)

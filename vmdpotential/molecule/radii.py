@@ -19,7 +19,7 @@ from vmdpotential.errors import InputError, Message, UsageError, listed_words
 from vmdpotential.molecule.atomnames import AMINO_ACIDS, NUCLEOTIDE_NAMES, family
 from vmdpotential.molecule.close import close_pairs
 from vmdpotential.molecule.elements import fill_elements
-from vmdpotential.molecule.names import WATER_RESIDUES, in_table, unique_names
+from vmdpotential.molecule.names import WATER_RESIDUES, in_table, mapped_names
 from vmdpotential.molecule.structure import LARGEST_COORDINATE, Floats, Structure
 
 log = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ PARSE_NUCLEIC = {"H": 1.1, "C": 1.7, "N": 1.5, "O": 1.4, "P": 1.9}
 ON_NITROGEN, BOND = 1.30, 1.25
 #: Longest bonds with sulfur, and between other heavy atoms, A.
 _BONDED, _HEAVY = 2.2, 1.75
-#: Caps of protein chains, which have the radii of amino acids.
-_CAPS = ("ACE", "NME", "NMA", "NH2")
+#: Amino acids, caps of protein chains and waters, by the names of their families.
+_COVERED = {*AMINO_ACIDS, "ACE", "NME", "NMA", "NH2", *WATER_RESIDUES}
 
 
 def atomic_radii(structure: Structure, chosen: NDArray[np.bool_], name: str = "auto") -> tuple[Floats, str]:
@@ -153,16 +153,13 @@ def prepared_radii(structure: Structure, name: str = "mbondi2") -> tuple[Floats,
 
 
 def _by_element(elements: NDArray[np.str_], table: Mapping[str, float]) -> Floats:
-    different, inverse = unique_names(elements)
-    return np.array([table.get(str(word), np.nan) for word in different], np.float64)[inverse]
+    return mapped_names(elements, lambda word: table.get(word, np.nan), float)
 
 
 def _parse(structure: Structure, elements: NDArray[np.str_]) -> Floats:
     """Return radii (N,) of the set PARSE, A; NaN for atoms in residues that it does not cover."""
-    names, inverse = unique_names(structure.residue_names)
-    families = [family(str(word).upper()) for word in names]
-    amino = np.array([name in (*AMINO_ACIDS, *_CAPS) or name in WATER_RESIDUES for name in families])[inverse]
-    nucleic = np.array([name in NUCLEOTIDE_NAMES for name in families])[inverse]
+    amino = mapped_names(structure.residue_names, lambda word: family(word) in _COVERED, bool)
+    nucleic = mapped_names(structure.residue_names, lambda word: family(word) in NUCLEOTIDE_NAMES, bool)
     radii = np.full(len(elements), np.nan)
     radii[amino] = _by_element(elements[amino], PARSE)
     radii[nucleic] = _by_element(elements[nucleic], PARSE_NUCLEIC)

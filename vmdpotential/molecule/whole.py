@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vmdpotential.arrays import Floats, Integers
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.close import close_pairs
-from vmdpotential.molecule.elements import guess_all
+from vmdpotential.molecule.elements import fill_elements
 from vmdpotential.molecule.names import WATER_RESIDUES, in_table
 from vmdpotential.molecule.structure import Structure
 
@@ -148,22 +148,11 @@ def _links(structure: Structure) -> Integers:
     # residues of several atoms; monatomic ions and waters are no parts of larger molecules
     several = np.append(False, same) | np.append(same, False)
     rows = np.flatnonzero(several & alone & ~in_table(structure.residue_names, WATER_RESIDUES))
-    rows = rows[~np.isin(_elements(structure, rows), ["H", "D", ""])]
+    rows = rows[~np.isin(fill_elements(structure).elements[rows], ["H", "D", ""])]
     between, _ = close_pairs(structure.positions[rows], BOND, structure.cell)
     between = rows[between]
     between = between[np.diff(structure.residue_index[between], axis=1).any(1)]
     return np.concatenate([bonds, np.stack([within, within + 1], 1), between])
-
-
-def _elements(structure: Structure, rows: Integers) -> NDArray[np.str_]:
-    """Return the elements of some atoms, guessed where the structure has none."""
-    result = structure.elements[rows]
-    missing = result == ""
-    if missing.any():
-        bare = rows[missing]
-        result = result.astype("<U2")
-        result[missing] = guess_all(structure.atom_names[bare], structure.residue_names[bare])
-    return result
 
 
 @dataclass(frozen=True, eq=False)

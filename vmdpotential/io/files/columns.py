@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.structure import Floats, Integers, Names
 
 Bytes = NDArray[np.uint8]
 
-factor = unique_names
 
 #: Lines formatted at once, so that little memory is needed.
 _BLOCK = 100_000
@@ -98,6 +96,14 @@ def plain_numbers(columns: Bytes) -> NDArray[np.bool_]:
         digits |= digit
         points |= point
     return good & digits
+
+
+def numbers(table: Bytes, width: int) -> Floats:
+    """Return the numbers in fields of some width, (N, fields); raises ValueError if a field is not a number."""
+    table = np.ascontiguousarray(table)
+    if (table == 95).any():  # numpy takes 1_0 for 10
+        raise ValueError
+    return table.view(f"S{width}").astype(np.float64)
 
 
 def fixed(values: Floats, width: int, decimals: int) -> Bytes:

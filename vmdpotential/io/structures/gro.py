@@ -57,7 +57,7 @@ def read_gro(path: Path) -> Structure:
         positions[part] = _coordinates(path, lines, rows, table[:, first_column:stop], width)
         if velocities is not None:
             try:
-                velocities[part] = _numbers(table[:, stop:], width)
+                velocities[part] = columns.numbers(table[:, stop:], width)
             except ValueError:
                 velocities[part] = np.nan
             if not np.isfinite(velocities[part]).all():
@@ -159,20 +159,12 @@ def _precision(path: Path, lines: columns.Lines) -> tuple[int, int]:
 
 def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, width: int) -> Floats:
     try:
-        return _numbers(table, width)
+        return columns.numbers(table, width)
     except ValueError:
         pass
     fields = np.ascontiguousarray(table).view(f"S{width}")
     row = int(rows[first_wrong(field.decode("latin-1") for field in fields.ravel()) // fields.shape[1]])
     raise InputError(f"{path}: line {row + 1} lacks three coordinates after column 20: '{lines.text(row)[:60]}'")
-
-
-def _numbers(table: columns.Bytes, width: int) -> Floats:
-    """Return the numbers in fields, (N, fields); raises ValueError if a field is not a number."""
-    table = np.ascontiguousarray(table)
-    if (table == 95).any():  # numpy takes 1_0 for 10
-        raise ValueError
-    return table.view(f"S{width}").astype(np.float64)
 
 
 def _residue_number(path: Path, atom: int, word: str) -> int:

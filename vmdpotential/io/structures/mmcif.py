@@ -23,7 +23,7 @@ from vmdpotential.io.files.numbers import parse_reals, residue_number
 from vmdpotential.io.structures import StructureWriter, pdb, pdbwrite
 from vmdpotential.molecule import elements, residues
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.names import in_table, unique_names
+from vmdpotential.molecule.names import in_table, mapped_names
 from vmdpotential.molecule.structure import Floats, Integers, Names, Structure
 
 if TYPE_CHECKING:
@@ -244,15 +244,14 @@ def _finite(table: Columns, name: str, default: float, count: int) -> Floats:
 
 
 def _integers(path: Path, texts: Names) -> Integers:
-    different, inverse = unique_names(texts)
-    numbers = np.zeros(len(different), np.int64)
-    for i, word in enumerate(map(str, different)):
+    def number(word: str) -> int:
         try:
-            numbers[i] = residue_number(word) if word else 0
+            return residue_number(word) if word else 0
         except ValueError:
             raise InputError(
                 f"{path}: the residue number '{word[:30]}' in _atom_site is not a whole number of 32 bits") from None
-    return numbers[inverse]
+
+    return mapped_names(texts, number, np.int64)
 
 
 def _value(block: gemmi.cif.Block, tag: str) -> str:
@@ -331,8 +330,7 @@ def _quoted(names: Names, blank: str = ".") -> Names:
     """Return names as CIF values, quoted if necessary."""
     from gemmi import cif
 
-    different, inverse = unique_names(names)
-    return np.array([cif.quote(str(word)) if word else blank for word in different], dtype=np.str_)[inverse]
+    return mapped_names(names, lambda word: cif.quote(word) if word else blank)
 
 
 WRITER = StructureWriter(write_mmcif)

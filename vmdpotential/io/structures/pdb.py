@@ -1,8 +1,7 @@
 """Reading of PDB files in the file's order of atoms; :mod:`~vmdpotential.io.structures.pdbwrite` writes them.
 
-gemmi parses coordinates, occupancies and B-factors. It groups atoms by residue number, which would
-reorder large solvated systems, whose numbers wrap and recur. Therefore it is given the atoms with
-other names and numbers; the names and numbers of the file are read from its columns here.
+The columns are read by numpy. A parser that groups atoms by residue number, as that of gemmi, would
+reorder large solvated systems, whose numbers wrap and recur.
 
 Rules: The first model is read. Of alternate locations, one conformer of each residue is kept, the one
 with the largest sum of occupancies. TER separates residues. CONECT records are kept, to be written
@@ -12,6 +11,7 @@ may have two letters (columns 21 and 22). Serial numbers are only those that CON
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from collections import Counter
@@ -39,10 +39,7 @@ Mask = NDArray[np.bool_]
 
 #: Most bytes of memory for each byte and for each line of a file (measured).
 MEMORY = (5.0, 64.0)
-#: Mask of the characters that numbers consist of.
-_NUMERIC = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE ", np.uint8))
-
-#: Atoms given to gemmi at once, so that serial numbers stay below 100,000 and little memory is needed.
+#: Atoms that are read at once, so that little memory is needed.
 _BLOCK = 90_000
 _WIDTH = 80
 #: A line that is not a record, but that other programs, or a person, may take for one.
@@ -52,8 +49,6 @@ _NEARLY = re.compile(
 #: If the same letter follows the names of more amino acids than this in column 21 ("ALAAa"), it begins the name of the
 #: chain; variants of residues (HISA, LYSH ...) are fewer.
 _SEVERAL = 4
-#: Columns 17-27 as given to gemmi: the same residue for all atoms, so that it keeps their order.
-_ONE_RESIDUE = np.frombuffer(b" RES A   1 ", np.uint8)
 
 
 def read_pdb(path: Path) -> Structure:
@@ -172,8 +167,9 @@ def _structure(
         part = slice(start, start + _BLOCK)
         table = lines.table(atoms[part], _WIDTH)
         labels[part, :15], labels[part, 15:] = table[:, 12:27], table[:, 72:78]
-        values, occupancies[part], b_factors[part] = _parse(table)
-        positions[part] = _checked(path, lines, atoms[part], table, values)
+        positions[part] = _coordinates(path, lines, atoms[part], table)
+        occupancies[part], b_factors[part] = (_numbers(table[:, k : k + 6], 6, default)[:, 0]
+                                              for k, default in ((54, 1.0), (60, 0.0)))
     changed = (labels[1:, 5:19] != labels[:-1, 5:19]).any(1)  # residue name to insertion code, segment
     changed = np.concatenate([[True], changed]) | separated
     chain = 8 if _two_letter_chains(labels) else 9
@@ -217,46 +213,27 @@ def _two_letter_chains(labels: columns.Bytes) -> bool:
     return bool(amino) and max(amino.values()) > _SEVERAL
 
 
-def _parse(table: columns.Bytes) -> tuple[Floats, Floats, Floats]:
-    """Return coordinates, occupancies and B-factors of atom lines, in their order, parsed by gemmi."""
-    import gemmi
-
-    count = len(table)
-    clean = np.full((count, _WIDTH + 1), 32, np.uint8)
-    clean[:, _WIDTH] = 10
-    clean[:, :6] = np.frombuffer(b"ATOM  ", np.uint8)
-    clean[:, 6:11] = columns.integers(np.arange(1, count + 1), 5)
-    clean[:, 12:16] = np.frombuffer(b" C  ", np.uint8)
-    clean[:, 16:27] = _ONE_RESIDUE
-    # a NUL or a letter could end the line for gemmi; the caller checks fields with such characters
-    clean[:, 30:66] = np.where(_NUMERIC[table[:, 30:66]], table[:, 30:66], 32)
-    flat = gemmi.FlatStructure(gemmi.read_pdb_string(clean.tobytes()))
-    if len(flat.pos) != count or not (np.diff(flat.serials) > 0).all():
-        raise AssertionError("gemmi did not keep the order of the atoms")
-    occupancies = np.where((table[:, 54:60] == 32).all(1), 1.0, _six_columns(flat.occ, 1.0))
-    return np.array(flat.pos, np.float64), occupancies, _six_columns(flat.b_iso, 0.0)
+def _numbers(table: columns.Bytes, width: int, default: float) -> Floats:
+    """Return the numbers in fields of some width, (N, fields); the default where there is no finite number."""
+    fields = np.ascontiguousarray(table).reshape(-1, width)
+    result, plain = np.full(len(fields), default), columns.plain_numbers(fields)
+    result[plain] = columns.numbers(fields[plain], width)[:, 0]
+    for i in np.flatnonzero(~plain & (fields != 32).any(1)):
+        with contextlib.suppress(ValueError):
+            value = parse_real(fields[i].tobytes().decode("latin-1"))
+            result[i] = value if np.isfinite(value) else default
+    return result.reshape(len(table), -1)
 
 
-def _six_columns(values: NDArray[np.float32], default: float) -> Floats:
-    """Return values of six columns as written in the file, from gemmi's float32; the default if not finite."""
-    values64 = np.round(np.asarray(values, np.float64), 4)
-    return np.where(np.isfinite(values64), values64, default)
-
-
-def _checked(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes, values: Floats) -> Floats:
-    """Return the coordinates, with fields that are not plain numbers parsed again: gemmi reads them as 0."""
-    plain = columns.plain_numbers(table[:, 30:54].reshape(-1, 8)).reshape(-1, 3)
-    for i in np.flatnonzero(~plain.all(1)):
-        for k in range(3):
-            field = table[i, 30 + 8 * k : 38 + 8 * k].tobytes().decode("latin-1")
-            try:
-                values[i, k] = parse_real(field)
-            except ValueError:
-                line = lines.text(int(rows[i]))
-                hint = "; this looks like a PQR file, name it .pqr" if _like_pqr(line) else ""
-                raise InputError(
-                    f"{path}: line {rows[i] + 1}: columns 31-54 are not three coordinates: '{line[30:54]}'{hint}"
-                ) from None
+def _coordinates(path: Path, lines: columns.Lines, rows: Integers, table: columns.Bytes) -> Floats:
+    """Return the coordinates of atom lines (N, 3)."""
+    values = _numbers(table[:, 30:54], 8, np.nan)
+    wrong = np.flatnonzero(np.isnan(values).any(1))
+    if len(wrong):
+        row = int(rows[wrong[0]])
+        hint = "; this looks like a PQR file, name it .pqr" if _like_pqr(lines.text(row)) else ""
+        raise InputError(f"{path}: line {row + 1}: columns 31-54 are not three coordinates: "
+                         f"'{lines.text(row)[30:54]}'{hint}")
     return values
 
 

@@ -14,7 +14,7 @@ from vmdpotential.io.files import text as files
 from vmdpotential.io.files.numbers import parse_real, residue_number
 from vmdpotential.io.structures import StructureWriter, pdb, pdbwrite, require_charges
 from vmdpotential.molecule import elements, residues
-from vmdpotential.molecule.names import unique_names
+from vmdpotential.molecule.names import mapped_names
 from vmdpotential.molecule.structure import Names, Structure
 
 _NUMBER = re.compile(r"(-?[0-9]+)([A-Za-z]?)$")
@@ -148,9 +148,7 @@ def _chains(s: Structure) -> Names:
 
 def _word(names: Names, blank: str = "X") -> Names:
     """Return names as single words: blanks inside become underscores, and empty names become `blank`."""
-    different, inverse = unique_names(names)
-    words = ["_".join(str(word).split()) or blank for word in different]
-    return np.array(words, dtype=np.str_)[inverse] if len(words) else names
+    return mapped_names(names, lambda word: "_".join(word.split()) or blank)
 
 
 WRITER = StructureWriter(write_pqr, require_charges)
