@@ -12,6 +12,7 @@ from structure_files import MDA, TOOLS
 from vmdpotential import registry
 from vmdpotential.io.trajectories.frames import Trajectory
 from vmdpotential.plugins.pairs.energy import interaction_energy
+from vmdpotential.plugins.pairs.figures import draw_residues, residues
 
 PEPTIDE = (TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.crd", "--topology",
            TOOLS / "alanine-dipeptide-explicit" / "alanine-dipeptide.prmtop")
@@ -105,3 +106,16 @@ def test_what_is_wrong_is_said_in_one_line(capsys, words, message):
     assert out == ""
     line, = err.strip().splitlines()[-1:]
     assert message in line
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_the_legend_of_residues_is_neither_over_their_bars_nor_over_the_title(count):
+    energies = np.linspace(-30.0, 20.0, count)
+    figure = residues(lambda ax: draw_residues(ax, ["LEU"] * count, energies, energies / 2, title="A with B"), count)
+    figure.canvas.draw()
+    ax, = figure.axes
+    legend = ax.get_legend().get_window_extent()
+    assert not legend.overlaps(ax.get_window_extent())
+    assert not legend.overlaps(ax.title.get_window_extent())
+    assert figure.bbox.x0 <= legend.x0
+    assert legend.x1 <= figure.bbox.x1

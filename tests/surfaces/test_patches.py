@@ -48,6 +48,20 @@ def test_a_dipole_in_a_sphere_has_two_halves():
         assert patch.shares == pytest.approx([1.0])
 
 
+def test_a_vertex_at_the_threshold_is_no_patch():
+    """It has no area, and so no mean; patches elsewhere stay as they are."""
+    made = ball()
+    values, owners = of_dipole(made), np.zeros(len(made.vertices), np.int64)
+    (cap,), places = find_patches(made, np.where(values < -0.5, values, 0.0), 0.5, owners)
+    alone = int(np.argmax(values))
+    values = np.where(values < -0.5, values, 0.0)
+    values[alone] = 0.5
+    (again,), others = find_patches(made, values, 0.5, owners)
+    assert (again.name, again.area) == ("-1", cap.area)
+    assert others[alone] == -1
+    assert (others == places).all()
+
+
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9])
 def test_the_area_of_a_cap_is_cut_between_the_vertices(threshold):
     """2 pi R^2 (1 - t); counting whole vertices would be wrong by up to half a triangle along the edge."""

@@ -15,7 +15,7 @@ from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.selection import Selection, named_selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import Option
-from vmdpotential.surfaces import PROBE_RADIUS, SURFACE_KINDS, Surface
+from vmdpotential.surfaces import MESH_SPACING, PROBE_RADIUS, SURFACE_KINDS, Surface
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,8 @@ class SurfaceShape:
         "contact with it) for a map by pb, and 0 otherwise", unit="A", low=-10, high=20, aliases=("offset",),
         heading="surface")] = None
     mesh_spacing: Annotated[float, Option(
-        "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2, heading="surface")] = 0.3
+        "spacing of the grid on which the surface is constructed", unit="A", low=0.05, high=2,
+        heading="surface")] = MESH_SPACING
     cavities: Annotated[bool, Option(
         "also draw the surfaces of closed cavities, in meshes and figures; the report and the table always have "
         "them", heading="surface")] = False

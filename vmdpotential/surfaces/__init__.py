@@ -39,6 +39,10 @@ CELL = 3.0
 #: Radius of a probe of the size of water, A.
 PROBE_RADIUS = 1.4
 
+#: Spacing of the lattice for marching cubes, A. With a quarter of it, the area of all patches of a sign changes by less
+#: than 1 %, that of one patch of at least 30 A^2 by 1 % (rms), and the mean of a residue by 0.01 kT/e.
+MESH_SPACING = 0.4
+
 #: Points beside a surface are moved where their distance from an atom is too small by more than this, A; and how often.
 _TOO_NEAR, _MOVES = 0.1, 20
 
@@ -188,7 +192,7 @@ def owner_rows(surface: Surface, values: Floats, owners: Integers, part: NDArray
 
 def molecular_surface(
     structure: Structure, *, atoms: Selection = "solute", kind: str = "molecular", probe: float = PROBE_RADIUS,
-    spacing: float = 0.3, radii: Floats | None = None, cavities: bool = True,
+    spacing: float = MESH_SPACING, radii: Floats | None = None, cavities: bool = True,
 ) -> Surface:
     """Return the molecular or accessible surface of the selected atoms.
 

@@ -13,7 +13,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import CELL, PROBE_RADIUS, SURFACE_KINDS, Surface, molecular_surface
+from vmdpotential.surfaces import CELL, MESH_SPACING, PROBE_RADIUS, SURFACE_KINDS, Surface, molecular_surface
 from vmdpotential.surfaces.near import Floats, NearestSphere
 
 
@@ -55,7 +55,7 @@ class BuriedFace:
 
 
 def find_faces(structure: Structure, first: Mask, second: Mask, *, kind: str = "molecular",
-               probe: float = PROBE_RADIUS, spacing: float = 0.4) -> tuple[BuriedFace, BuriedFace]:
+               probe: float = PROBE_RADIUS, spacing: float = MESH_SPACING) -> tuple[BuriedFace, BuriedFace]:
     """Return the faces of two parts of a structure, without cavities.
 
     Parameters

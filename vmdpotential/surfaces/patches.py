@@ -101,13 +101,61 @@ def find_patches(surface: Surface, values: Floats, threshold: float, owners: Int
     """
     if not threshold > 0:
         raise UsageError("patches", "the threshold must be larger than 0", value=f"{threshold:g}")
-    patches: list[Patch] = []
-    places = np.full(len(values), -1)
-    weights = areas_of_triangles(surface)
-    for sign in (1, -1):
-        found, chosen = _of_sign(surface, values, threshold, owners, weights, sign)
-        places[chosen >= 0] = chosen[chosen >= 0] + len(patches)
-        patches += found
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    # triangles with a vertex in a patch of a sign; with steep values, those of both signs
+    corners = np.ascontiguousarray(surface.triangles.T)
+    rows = [np.flatnonzero(np.fmax.reduce(sign * values[corners]) >= threshold) for sign in (1, -1)]
+    signs, chosen = np.repeat([1.0, -1.0], [len(each) for each in rows]), np.concatenate(rows)
+    corners = corners.take(chosen, 1)
+    heights = signs * values[corners]
+    kept = heights >= threshold
+    following = [1, 2, 0]  # each edge is in two triangles, in opposite directions
+    edges = kept & kept[following] & (corners < corners[following])
+    graph = coo_array((np.ones(edges.sum(), np.int8), (corners[edges], corners[following][edges])),
+                      shape=(len(values), len(values)))
+    _, labels = connected_components(graph, directed=False)
+    parts, integrals = _clipped(heights, threshold)
+    weights = areas_of_triangles(surface)[chosen]
+    # not those outside of the map, or without area, such as next to a vertex at the threshold
+    used = np.flatnonzero((weights * parts > 0) & np.isfinite(integrals))
+    areas, integrals, signs = (each[used] for each in (weights * parts, weights * signs * integrals, signs))
+    corners, heights, kept = corners.take(used, 1), heights.take(used, 1), kept.take(used, 1)
+    highest = np.maximum.reduce(heights)
+    top = np.where(heights[0] == highest, corners[0], np.where(heights[1] == highest, corners[1], corners[2]))
+    label = labels[top]
+    area = np.bincount(label, areas)
+    found, sign_of = np.flatnonzero(area), np.zeros(len(area))
+    sign_of[label] = signs
+    found = found[np.lexsort((-area[found], -sign_of[found]))]
+    numbers = np.full(len(values) + 1, -1)
+    numbers[found] = np.arange(len(found))
+    patch, places, area, count = numbers[label], numbers[labels], area[found], len(found)
+    # each triangle's part above is divided among its vertices above
+    share = np.bincount(corners.ravel(), (kept * (areas / np.add.reduce(kept))).ravel(), len(values))
+    inside = np.flatnonzero(places >= 0)
+
+    def means(of_vertices: Floats) -> Floats:
+        """Return the means by area (P, 3) of what vertices have (V, 3)."""
+        return np.stack([np.bincount(places[inside], share[inside] * x[inside], count) for x in of_vertices.T],
+                        1) / area[:, None]
+
+    centres, normals = means(surface.vertices), means(surface.normals)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
+    integral = np.bincount(patch, integrals, count)
+    extremes = np.full(count, -np.inf)
+    np.maximum.at(extremes, patch, highest)
+    shares = coo_array((areas, (patch, owners[top])), shape=(count, owners.max(initial=0) + 1)).tocsr()
+    positive = int((sign_of[found] > 0).sum())
+    patches = []
+    for n in range(count):
+        part = slice(*shares.indptr[n:n + 2])
+        first = np.argsort(-shares.data[part], kind="stable")
+        sign, number = ("+", n + 1) if n < positive else ("-", n + 1 - positive)
+        patches.append(Patch(f"{sign}{number}", float(area[n]), float(integral[n]),
+                             float(sign_of[found[n]] * extremes[n]), centres[n], normals[n],
+                             shares.indices[part][first].astype(np.int64), shares.data[part][first] / area[n]))
     return patches, places
 
 
@@ -115,93 +163,28 @@ def areas_of_triangles(surface: Surface) -> Floats:
     """Return areas (T,), A^2, of triangles, to which the areas of the vertices are distributed."""
     flat = np.linalg.norm(surface.crosses, axis=1) / 2
     around = np.bincount(surface.triangles.ravel(), np.repeat(flat, 3), len(surface.vertices))
-    ratios = surface.areas / np.maximum(around, 1e-30)
-    areas: Floats = flat * ratios[surface.triangles].sum(1)
+    a, b, c = (surface.areas / np.maximum(around, 1e-30))[surface.triangles.T]
+    areas: Floats = flat * (a + b + c)
     return areas
-
-
-def _of_sign(surface: Surface, values: Floats, threshold: float, owners: Integers, weights: Floats,
-             sign: int) -> tuple[list[Patch], Integers]:
-    """Return the patches of one sign, and the index (V,) of each vertex's patch, -1 for vertices in none."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    above = sign * values >= threshold
-    is_known = np.isfinite(values)
-    rows = np.flatnonzero(_at_any(above, surface.triangles))
-    vertices, row = np.flatnonzero(above), np.cumsum(above) - 1
-    ends = surface.triangles[rows]
-    first, second = ends.ravel(), np.roll(ends, 1, 1).ravel()
-    edges = (first < second) & above[first] & above[second]  # each is in two triangles, in opposite directions
-    graph = coo_array((np.ones(edges.sum(), np.int8), (row[first[edges]], row[second[edges]])),
-                      shape=(len(vertices), len(vertices)))
-    _, labels = connected_components(graph, directed=False)
-    # triangles with a vertex above, all of which are in the same patch; the highest vertex is first
-    rows = rows[~_at_any(~is_known, surface.triangles[rows])]
-    corners = surface.triangles[rows]
-    corners = np.take_along_axis(corners, np.argsort(-sign * values[corners], axis=1), 1)
-    heights = sign * values[corners]
-    parts, integrals = _clipped(heights, threshold)
-    label = labels[row[corners[:, 0]]]
-    names = np.flatnonzero(np.bincount(label))  # of all but those without a triangle inside of the map
-    number = np.full(labels.max(initial=0) + 1, -1)
-    number[names] = np.arange(len(names))
-    patch, patches_of_vertices = number[label], number[labels]
-    areas, integrals = weights[rows] * parts, weights[rows] * sign * integrals
-    area = np.bincount(patch, areas, len(names))
-    # each triangle's part above is divided among its vertices above
-    kept = above[corners]
-    share = np.bincount(corners.ravel(), (kept * (areas / kept.sum(1))[:, None]).ravel(), len(values))[vertices]
-    used = patches_of_vertices >= 0
-
-    def means(of_vertices: Floats) -> Floats:
-        """Return the means by area (P, 3) of what vertices have (V, 3)."""
-        return np.stack([np.bincount(patches_of_vertices[used], (share * x[vertices])[used], len(names))
-                         for x in of_vertices.T], 1) / area[:, None]
-
-    centres, normals = means(surface.vertices), means(surface.normals)
-    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
-    integral = np.bincount(patch, integrals, len(names))
-    extremes = np.full(len(names), -np.inf)
-    np.maximum.at(extremes, patch, heights[:, 0])
-    shares = coo_array((areas, (patch, owners[corners[:, 0]])), shape=(len(names), owners.max(initial=0) + 1)).tocsr()
-    ranks = np.argsort(-area, kind="stable")
-    patches = []
-    for rank, n in enumerate(ranks.tolist(), 1):
-        part = slice(*shares.indptr[n:n + 2])
-        first = np.argsort(-shares.data[part], kind="stable")
-        patches.append(Patch(f"{'+' if sign > 0 else '-'}{rank}", float(area[n]), float(integral[n]),
-                             float(sign * extremes[n]), centres[n], normals[n],
-                             shares.indices[part][first].astype(np.int64), shares.data[part][first] / area[n]))
-    ranked = np.full(len(names) + 1, -1)
-    ranked[ranks] = np.arange(len(names))
-    places = np.full(len(values), -1)
-    places[vertices] = ranked[patches_of_vertices]
-    return patches, places
-
-
-def _at_any(chosen: NDArray[np.bool_], triangles: Integers) -> NDArray[np.bool_]:
-    """Return whether any vertex of each triangle is chosen."""
-    a, b, c = triangles.T
-    found: NDArray[np.bool_] = chosen[a] | chosen[b] | chosen[c]
-    return found
 
 
 def _clipped(values: Floats, threshold: float) -> tuple[Floats, Floats]:
     """Return the part of each triangle (T,) with a linear function above a threshold, and the integral over that part.
 
-    `values` (T, 3) at the corners decrease; areas of whole triangles are 1. One corner above the threshold cuts off a
-    triangle similar to the half-plane's wedge; two leave the triangle without such a wedge.
+    `values` (3, T) are those at the corners, one of which is above; areas of whole triangles are 1. One corner above
+    the threshold cuts off a triangle similar to the half-plane's wedge; two leave the triangle without such a wedge.
     """
-    high, middle, low = values.T
+    a, b, c = values
+    less, more = np.minimum(a, b), np.maximum(a, b)
+    low, middle, high = np.minimum(less, c), np.maximum(less, np.minimum(more, c)), np.maximum(more, c)
     one = middle < threshold
     tip = np.where(one, high, low)
     others = np.where(one, middle, high), np.where(one, low, middle)
-    wedge = np.ones(len(values))
+    wedge = np.ones(len(tip))
     for other in others:
         wedge *= np.where(tip == other, 1.0, (tip - threshold) / np.where(tip == other, 1.0, tip - other))
     inside = wedge * (tip + 2 * threshold) / 3
-    whole = values.mean(1)
+    whole = (a + b + c) / 3
     all_above = low >= threshold
     parts = np.where(all_above, 1.0, np.where(one, wedge, 1 - wedge))
     return parts, np.where(all_above, whole, np.where(one, inside, whole - inside))
