@@ -99,7 +99,8 @@ def test_implementation_has_what_is_declared(declaration, kind):
         if isinstance(declared, property):
             continue
         implemented = getattr(kind, name)
-        ours, theirs = (list(inspect.signature(each).parameters.values()) for each in (declared, implemented))
+        ours, theirs = ([value for value in inspect.signature(each).parameters.values() if value.name != "self"]
+                        for each in (declared, implemented))
         assert [each.name for each in theirs[: len(ours)]] == [each.name for each in ours], name
         assert all(each.default is not each.empty for each in theirs[len(ours):]), name
         assert [each.default for each in theirs[: len(ours)]] == [each.default for each in ours], name

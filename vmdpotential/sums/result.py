@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -72,41 +73,43 @@ class SolvationTerms:
     reaction_errors: Floats
 
 
-class Result(Protocol):
+class Result(ABC):
     """The potential at the nodes of a lattice or at points, and the field where it was requested."""
 
-    @property
-    def device_seconds(self) -> float | None:
-        """Computing time of a GPU without transfers, s; None if no GPU was used."""
-
-    @property
-    def errors(self) -> Errors | None:
-        """The errors, if the sum itself estimates them; None if they have to be measured."""
+    #: Computing time of a GPU without transfers, s; None if no GPU was used.
+    device_seconds: float | None = None
+    #: The errors, if the sum itself estimates them; None if they have to be measured.
+    errors: Errors | None = None
+    #: Distances of points to the nearest charge (P,), A; None if they were not requested.
+    distances: Floats | None = None
 
     @property
     def solvated(self) -> SolvationTerms | None:
         """What a solution around the charges adds to their energy; None without one."""
-
-    @property
-    def distances(self) -> Floats | None:
-        """Distances of points to the nearest charge (P,), A; None if they were not requested."""
+        return None
 
     @property
     def extremes(self) -> tuple[float, float] | None:
         """Lowest and highest potential of a map that was written slab by slab; None for a map in memory."""
+        return None
 
+    @abstractmethod
     def values(self) -> NDArray[Any]:
         """Return the potential, e/A: (nx, ny, nz) float32 at nodes, (P,) float64 at points."""
 
     def array(self) -> Any:
         """Return the potential where it is: in an array of the engine, or of numpy."""
+        return self.values()
 
+    @abstractmethod
     def field(self) -> NDArray[Any] | None:
         """Return the field, e/A^2: (3, nx, ny, nz) at nodes, (3, P) at points; None if it was not requested."""
 
+    @abstractmethod
     def at(self, indices: NDArray[np.int64]) -> Floats:
         """Return values at nodes of indices (M, 3), or points (M, 1): (1, M) the potential, (4, M) with the field."""
 
+    @abstractmethod
     def mean_squares(self) -> Floats:
         """Return the mean square of the potential (1,), or also that of the field (2,).
 
@@ -115,6 +118,7 @@ class Result(Protocol):
 
     def new_sums(self) -> Sums:
         """Return empty sums, to which this result and others of the same plan can be added."""
+        return HostSums()
 
 
 class Sums(Protocol):
@@ -189,24 +193,7 @@ def check_frames(count: int) -> None:
         raise InputError("there are no frames to average")
 
 
-class UnstatedProperties:
-    """The properties of :class:`Result` that are None for a plain sum of terms in memory."""
-
-    errors: Errors | None = None
-    distances: Floats | None = None
-
-    @property
-    def solvated(self) -> SolvationTerms | None:
-        """None: there is no solution around the charges."""
-        return None
-
-    @property
-    def extremes(self) -> tuple[float, float] | None:
-        """None: the map is in memory."""
-        return None
-
-
-class HostResult(UnstatedProperties):
+class HostResult(Result):
     """Maps in the memory of the host.
 
     Parameters
@@ -234,10 +221,6 @@ class HostResult(UnstatedProperties):
         values: NDArray[Any] = self.maps[0]
         return values
 
-    def array(self) -> NDArray[Any]:
-        """Return the potential."""
-        return self.values()
-
     def field(self) -> NDArray[Any] | None:
         """Return the field."""
         return self.maps[1:] if len(self.maps) > 1 else None
@@ -250,10 +233,6 @@ class HostResult(UnstatedProperties):
         """Return the mean squares of the potential and of the field."""
         squares = np.array([_sum_of_squares(part) for part in self.maps]) / max(1, self.maps[0].size)
         return np.array([squares[0], squares[1:].sum()])[: 1 + (len(squares) > 1)]
-
-    def new_sums(self) -> HostSums:
-        """Return empty sums."""
-        return HostSums()
 
 
 def _sum_of_squares(values: NDArray[Any]) -> float:

@@ -17,7 +17,7 @@ from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.sums import Plan, Request, interpolated_bytes
-from vmdpotential.sums.result import HostSums, Maps, Result, UnstatedProperties
+from vmdpotential.sums.result import Maps, Result
 
 #: The number of planes in a slab is a multiple of this, as are the tiles of every engine and the blocks of files.
 LAYER = 16
@@ -56,7 +56,7 @@ def planes_at_once(request: Request, needed: int) -> int:
     return min(max(planes, LAYER), nz)
 
 
-class SlabResult(UnstatedProperties):
+class SlabResult(Result):
     """The part of a map that is kept when it went to a sink: values at some points, mean squares and extremes.
 
     Parameters
@@ -67,8 +67,6 @@ class SlabResult(UnstatedProperties):
     maps : int
         1, or 4 with the field.
     """
-
-    device_seconds: float | None = None
 
     def __init__(self, lattice: Lattice, indices: NDArray[np.int64], maps: int) -> None:
         self.lattice, self.indices = lattice, indices
@@ -103,10 +101,6 @@ class SlabResult(UnstatedProperties):
         """
         raise InputError("the map is in the file that its slabs were written to")
 
-    def array(self) -> Maps:
-        """Raise an error, as :meth:`values` does."""
-        return self.values()
-
     def field(self) -> Maps | None:
         """Raise an error, as the field went to the sink.
 
@@ -115,10 +109,6 @@ class SlabResult(UnstatedProperties):
         InputError
         """
         return self.values()
-
-    def new_sums(self) -> HostSums:
-        """Return empty sums of results."""
-        return HostSums()
 
     def mean_squares(self) -> Floats:
         """Return the means of the squares of the potential and of the field."""

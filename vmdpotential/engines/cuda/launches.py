@@ -160,11 +160,12 @@ def _on(gpu: device.Gpu) -> Iterator[None]:
         yield
 
 
-def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: Any) -> None:
+def launch(kernel: Kernel, count: int | tuple[int, int], label: str, grain: int = 0, /, **values: Any) -> None:
     """Queue a kernel for range(count), see :func:`vmdpotential.kernels.launch.launch_kernel`.
 
     Arrays that the kernel only reads may be on the host; they are copied.
     """
+    count = count[1] if isinstance(count, tuple) else count
     if not count:
         return
     with _current() as gpu:
@@ -172,10 +173,10 @@ def launch(kernel: Kernel, count: int, label: str, grain: int = 0, /, **values: 
         _queue(gpu, kernel, values, int(count), -(-count // threads), threads)
 
 
-def team_size(most: int) -> int:
-    """Return how many blocks of a team, at most `most`, run at once: one for each multiprocessor has room."""
+def team_size(most: tuple[int, int]) -> int:
+    """Return how many blocks of a team, at most the second of `most`, run at once: as many as multiprocessors."""
     with _current() as gpu:
-        return max(1, min(gpu.multiprocessors, most))
+        return max(1, min(gpu.multiprocessors, most[1]))
 
 
 def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:

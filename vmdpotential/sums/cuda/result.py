@@ -13,7 +13,7 @@ from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
 from vmdpotential.engines.cuda.launches import DeviceArray
 from vmdpotential.sums.cuda import kernel_file
-from vmdpotential.sums.result import Result, UnstatedProperties
+from vmdpotential.sums.result import Result
 
 Maps = NDArray[np.float32]
 
@@ -35,7 +35,7 @@ TASK = struct_type("ResultTask", [
 ], "result.cu")
 
 
-class DeviceResult(UnstatedProperties):
+class DeviceResult(Result):
     """Maps in the memory of a GPU; see :class:`vmdpotential.sums.result.Result`.
 
     Parameters
@@ -56,7 +56,7 @@ class DeviceResult(UnstatedProperties):
         self.gpu.release_timers(self._timers)
 
     @property
-    def device_seconds(self) -> float:
+    def device_seconds(self) -> float:  # type: ignore[override]
         """Computing time of the GPU without transfers, s."""
         start, end = self._timers
         with self.gpu, converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
