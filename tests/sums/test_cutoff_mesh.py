@@ -118,7 +118,7 @@ class TestMethod:
         positions, charges = random_charges(np.eye(3) * 20)
         lattice = Lattice(np.full(3, 2.0), np.full(3, 0.8), (12, 12, 12))
         request, _ = request_for(lattice, positions, charges, reach=2.0, tolerance=1e-6)
-        with naming(TaskError, "1e-06 ", " 2 A", "algorithm=pair"):
+        with naming(TaskError, "1e-06", "algorithm=pair"):
             cutoff.BY_MESH.plan(request, ENGINE)
         request, _ = request_for(lattice, positions, charges, reach=9.0, tolerance=1e-3)
         monkeypatch.setenv("VMDPOTENTIAL_MEMORY", "300k")

@@ -19,17 +19,12 @@ from types import MappingProxyType
 import numpy as np
 
 from vmdpotential.engines import Engine
-from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.splitting.mesh import SplittingChoice
 from vmdpotential.splitting.shifted import optimal_for_cutoff
-from vmdpotential.sums import Estimate, Method, Refusal, Request, SumPlan, check_memory, result_bytes
-from vmdpotential.sums.costs import SumSize, cheapest_mesh, exponential_count, mesh_sum_parts
-from vmdpotential.sums.pme import MeshChoice, mesh_bytes, plan_on_mesh
+from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, check_memory, result_bytes
+from vmdpotential.sums.costs import SumSize, exponential_count, mesh_sum_parts
+from vmdpotential.sums.pme import MeshMethod
 from vmdpotential.sums.potential_sum import PotentialSum
-
-#: Factor by which the predicted error is smaller than requested: the waves of the cutoff are so short that the charges
-#: of molecules are uncorrelated (measured in water: 0.95 to 1.1 of the prediction).
-ERROR_MARGIN = 1.2
 
 
 def pairwise_estimate(request: Request, engine: Engine) -> Estimate:
@@ -95,52 +90,27 @@ class Cutoff(Method):
         return SumPlan(self.name, engine.name, work, estimate)
 
 
-class CutoffByMesh(Method):
-    """The shifted potential on a mesh; see :class:`vmdpotential.sums.Method`."""
+class CutoffByMesh(MeshMethod):
+    """The shifted potential on a mesh; see :class:`vmdpotential.sums.Method`.
+
+    Pair by pair if hardly any point is within the cutoff, so that there is no relative error.
+    """
 
     name = "cutoff"
     summary = "atoms within the cutoff of a point by a mesh, to the tolerance"
     interaction = "shifted_coulomb"
     interactions = ("shifted_coulomb",)
     cutoff = True
-    exact = False
+    # the waves of the cutoff are so short that the charges of molecules are uncorrelated (measured in water: 0.95 to
+    # 1.1 of the prediction)
+    margin, largest_error = 1.2, 1.0
+    without_transforms = exactly = "{algorithm pair}"
 
-    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
-        """Return the estimated cost of the sum."""
-        if not engine.has_transforms:
-            return Refusal("needs Fourier transforms, which this engine lacks here",
-                           "install pyvkfft, or use {algorithm pair} or {engine cpu}", BackendError)
-        if np.isinf(request.error):
-            return pairwise_estimate(request, engine)
-        best = self._choose(request, engine)
-        if best is None:
-            return Refusal(f"no mesh keeps the tolerance {request.tolerance:g} with a cutoff of {_cutoff(request):g} A",
-                           "use a larger {tolerance}, or {algorithm pair}", TaskError)
-        spacing, ratio, order, seconds = best
-        return Estimate(seconds, mesh_bytes(request, self._size(request), spacing, ratio * spacing, order))
+    def split(self, request: Request) -> tuple[SplittingChoice, float | None]:
+        """Return the splitting of the shifted potential."""
+        return partial(optimal_for_cutoff, _cutoff(request)), None
 
-    def plan(self, request: Request, engine: Engine) -> SumPlan:
-        """Return the plan; pair by pair if hardly any point is within the cutoff, so that there is no relative error.
-
-        Raises
-        ------
-        TaskError
-            When no mesh keeps the tolerance.
-        MemoryPlanError
-            When the mesh does not fit into memory.
-        """
-        estimate = self.require(request, engine)
-        if np.isinf(request.error):
-            return METHOD.plan(request, engine)
-        best = self._choose(request, engine)
-        assert best is not None
-        return plan_on_mesh(self.name, request, engine, estimate, best, "{tolerance}, or {algorithm pair}",
-                            self._split(request))
-
-    def _split(self, request: Request) -> SplittingChoice:
-        return partial(optimal_for_cutoff, _cutoff(request))
-
-    def _size(self, request: Request) -> SumSize:
+    def size(self, request: Request) -> SumSize:
         """Return the size of a map for the cost model: an open mesh is padded by the cutoff, not to twice its size."""
         full = SumSize.of(request)
         if full.periodic:
@@ -148,9 +118,15 @@ class CutoffByMesh(Method):
         a, b, c = (extent + _cutoff(request) for extent in full.extents)
         return replace(full, extents=(a, b, c), periodic=True)
 
-    def _choose(self, request: Request, engine: Engine) -> MeshChoice | None:
-        error = min(request.relative_error / ERROR_MARGIN, 1.0)
-        return cheapest_mesh(self._size(request), engine.costs, error, self._split(request))
+    def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
+        """Return the estimated cost of the sum."""
+        by_pairs = np.isinf(request.error) and engine.has_transforms
+        return pairwise_estimate(request, engine) if by_pairs else super().estimate(request, engine)
+
+    def plan(self, request: Request, engine: Engine) -> Plan:
+        """Return the plan, see :class:`.MeshMethod`."""
+        by_pairs = np.isinf(request.error) and engine.has_transforms
+        return METHOD.plan(request, engine) if by_pairs else super().plan(request, engine)
 
 
 class CutoffOfTail(Method):

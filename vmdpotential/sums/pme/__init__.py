@@ -17,6 +17,7 @@ Radius, mesh and order are the cheapest that keep the error, which is predicted 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +30,7 @@ from vmdpotential.errors import BackendError, TaskError
 from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell, same_cell
-from vmdpotential.splitting.coulomb import optimal_splitting
-from vmdpotential.splitting.long_range import LongRange, long_range
+from vmdpotential.splitting.long_range import long_range
 from vmdpotential.splitting.mesh import Mesh, Smooth, SplittingChoice, mesh_around, over_cell
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.sums.costs import SumSize, cheapest_mesh
@@ -40,36 +40,50 @@ from vmdpotential.sums.result import Result
 
 Floats = NDArray[np.float64]
 
-#: Factor by which the predicted error is smaller than requested: predictions are for uncorrelated charges, and those
-#: of molecules are correlated.
-ERROR_MARGIN = 1.5
-
 #: A mesh: its spacing, A, the ratio of split radius and spacing, the order of splines, and the estimated seconds.
 MeshChoice = tuple[float, float, int, float]
 
 
-class Pme(Method):
-    """The full potential on a mesh; see :class:`vmdpotential.sums.Method`."""
+class MeshMethod(Method):
+    """A method that sums on the cheapest mesh that keeps the tolerance; see :class:`vmdpotential.sums.Method`."""
 
-    name = "pme"
-    summary = "all atoms and images by a mesh, to the tolerance"
-    targets = ("grid", "points")
-    splits = True
     exact = False
+    #: Factor by which the predicted error is smaller than requested, and the largest one that is predicted well.
+    margin: float
+    largest_error: float = np.inf
+    #: What sums without Fourier transforms, and what sums exactly, for hints.
+    without_transforms: str
+    exactly: str
+
+    @abstractmethod
+    def split(self, request: Request) -> tuple[SplittingChoice, float | None]:
+        """Return the splitting for a radius, spacing and order; and the width of Gaussian charges, which need no pairs.
+        """
+
+    def size(self, request: Request) -> SumSize:
+        """Return the size of the sum for the cost model."""
+        return SumSize.of(request)
+
+    def choose(self, request: Request, engine: Engine) -> MeshChoice | None:
+        """Return the cheapest mesh; None if none keeps the tolerance."""
+        error = min(request.relative_error / self.margin, self.largest_error)
+        return cheapest_mesh(self.size(request), engine.costs, error, *self.split(request))
 
     def estimate(self, request: Request, engine: Engine) -> Estimate | Refusal:
         """Return the estimated cost of the sum."""
         if not engine.has_transforms:
             return Refusal("needs Fourier transforms, which this engine lacks here",
-                           "install pyvkfft, or use {method msm} or {engine cpu}", BackendError)
-        best = _choose(request, engine)
+                           f"install pyvkfft, or use {self.without_transforms} or {{engine cpu}}", BackendError)
+        best = self.choose(request, engine)
         if best is None:
             return Refusal(f"no mesh keeps the tolerance {request.tolerance:g}",
-                           "use a larger {tolerance}, or {method direct}", TaskError)
+                           f"use a larger {{tolerance}}, or {self.exactly}", TaskError)
         spacing, ratio, order, seconds = best
-        return Estimate(seconds, mesh_bytes(request, SumSize.of(request), spacing, ratio * spacing, order))
+        size = self.size(request)
+        nodes = float(np.prod(_transform(size.extents, spacing, order, size.periodic)))
+        return Estimate(seconds, _bytes(request, nodes, ratio * spacing))
 
-    def plan(self, request: Request, engine: Engine) -> SumPlan | MeshPlan:
+    def plan(self, request: Request, engine: Engine) -> Plan:
         """Return the plan; values at points are in double precision.
 
         Raises
@@ -79,29 +93,43 @@ class Pme(Method):
         MemoryPlanError
             When the mesh does not fit into memory.
         """
-        estimate = self.require(request, engine)
-        best, split = _choose(request, engine), _split(request)
+        estimate, best, (split, width) = (self.require(request, engine), self.choose(request, engine),
+                                          self.split(request))
         assert best is not None
-        if not request.at_points:
-            hint = "{tolerance} or {spacing}" if split.width is None else "{smear}"
-            return plan_on_mesh(self.name, request, engine, estimate, best, hint, split.mesh)
         spacing, ratio, order, _ = best
-        splitting, error = split.mesh(request.radius or ratio * spacing, spacing, order)
-        return MeshPlan(request, self.name, engine.name, estimate, error * request.charges.density, spacing, order,
-                        splitting)
+        splitting, error = split(request.radius or ratio * spacing, spacing, order)
+        error *= request.charges.density
+        if request.at_points:
+            return MeshPlan(request, self.name, engine.name, estimate, error, spacing, order, splitting)
+        mesh = (over_cell(request.cell, spacing, order, ratio, split) if request.cell is not None else
+                mesh_around(request.lattice, request.charges.box, spacing, order, ratio, split))
+        points = " x ".join(map(str, mesh.transform_shape))
+        larger = f"{{tolerance}} or {{spacing}}, or {self.exactly}" if width is None else "{smear}"
+        memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), ratio * spacing),
+                       f"a mesh of {points} points", f"use a larger {larger}{slabs_hint(request)}")
+        work = PotentialSum.split(request.lattice, mesh, request.precision, request.field)
+        pairs = "no pairs" if mesh.short is None else f"pairs within {mesh.splitting.radius:.3g} A"
+        return SumPlan(self.name, engine.name, work, estimate, error,
+                       f"mesh of {points}, {np.linalg.norm(mesh.steps, axis=1).max():.3g} A apart, B-splines of order "
+                       f"{mesh.order}, {pairs}")
 
 
-def _split(request: Request) -> LongRange:
-    split = long_range(request.interaction)
-    assert split is not None
-    return split
+class Pme(MeshMethod):
+    """The full potential on a mesh; see :class:`vmdpotential.sums.Method`."""
 
+    name = "pme"
+    summary = "all atoms and images by a mesh, to the tolerance"
+    targets = ("grid", "points")
+    splits = True
+    margin = 1.5  # predictions are for uncorrelated charges, and those of molecules are correlated
+    without_transforms = "{method msm}"
+    exactly = "{method direct}"
 
-def _choose(request: Request, engine: Engine) -> MeshChoice | None:
-    """Return mesh spacing, ratio of split radius and spacing, order and seconds of the cheapest mesh."""
-    split = _split(request)
-    return cheapest_mesh(SumSize.of(request), engine.costs, request.relative_error / ERROR_MARGIN, split.mesh,
-                         split.width)
+    def split(self, request: Request) -> tuple[SplittingChoice, float | None]:
+        """Return the splitting of the interaction, and the width of its Gaussian charges."""
+        split = long_range(request.interaction)
+        assert split is not None
+        return split.mesh, split.width
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +219,6 @@ def _extents(points: Floats, positions: Floats, cell: Cell | None) -> list[float
     return [float(length) for length in high - low]
 
 
-def mesh_bytes(request: Request, size: SumSize, spacing: float, radius: float, order: int) -> int:
-    """Return the approximate memory of a mesh sum on the host, bytes."""
-    return _bytes(request, float(np.prod(_transform(size.extents, spacing, order, size.periodic))), radius)
-
-
 def _bytes(request: Request, nodes: float, radius: float) -> int:
     """Return the bytes of a sum with `nodes` points of the transform and images within the split radius."""
     # at most 3.5 numbers for each point of the transform, including the influence function; the maps; and atoms with
@@ -203,57 +226,6 @@ def _bytes(request: Request, nodes: float, radius: float) -> int:
     images = 0.0 if request.cell is None or request.at_points else request.images(radius)
     real = 4 if request.precision == "single" else 8
     return int(3.5 * real * nodes + interpolated_bytes(request) + (100 + 200 * images) * request.charges.count)
-
-
-def make_mesh(request: Request, spacing: float, ratio: float, order: int, hint: str,
-              split: SplittingChoice = optimal_splitting) -> Mesh:
-    """Return a mesh over the cell, or around lattice and charges.
-
-    Parameters
-    ----------
-    request : Request
-    spacing : float, A
-        Greatest spacing of the mesh.
-    ratio : float
-        Split radius divided by the spacing.
-    order : int
-        Order of the B-splines.
-    hint : str
-        Options that must be larger if the mesh does not fit.
-    split : callable
-        Returns the splitting for a radius, a mesh spacing and an order.
-
-    Raises
-    ------
-    MemoryPlanError
-        When mesh and map do not fit into memory.
-    """
-    if request.cell is not None:
-        mesh = over_cell(request.cell, spacing, order, ratio, split)
-    else:
-        mesh = mesh_around(request.lattice, request.charges.box, spacing, order, ratio, split)
-    memory.require(_bytes(request, float(np.prod(mesh.transform_shape)), ratio * spacing),
-                   f"a mesh of {' x '.join(map(str, mesh.transform_shape))} points",
-                   f"use a larger {hint}{slabs_hint(request)}")
-    return mesh
-
-
-def plan_on_mesh(method: str, request: Request, engine: Engine, estimate: Estimate, best: MeshChoice, hint: str,
-                 split: SplittingChoice) -> SumPlan:
-    """Return the plan of a sum on the chosen mesh; `hint` and `split` are those of :func:`make_mesh`."""
-    spacing, ratio, order, _ = best
-    mesh = make_mesh(request, spacing, ratio, order, hint, split)
-    work = PotentialSum.split(request.lattice, mesh, request.precision, request.field)
-    error = split(ratio * spacing, spacing, order)[1] * request.charges.density
-    return SumPlan(method, engine.name, work, estimate, error, _choices_of(mesh))
-
-
-def _choices_of(mesh: Mesh) -> str:
-    """Return a description of a mesh, for reports."""
-    step = np.linalg.norm(mesh.steps, axis=1).max()
-    pairs = "no pairs" if mesh.short is None else f"pairs within {mesh.splitting.radius:.3g} A"
-    return (f"mesh of {' x '.join(map(str, mesh.transform_shape))}, {step:.3g} A apart, B-splines of order "
-            f"{mesh.order}, {pairs}")
 
 
 METHOD = Pme()
