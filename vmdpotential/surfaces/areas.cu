@@ -1,12 +1,14 @@
 // Areas of surfaces: sums over points of patches that no other position of the probe covers.
 #include "kernel.h"
 #ifndef __CUDACC__
+#include "vectors.h"
 
 #define ON 1e-5          // reduction of a sphere's radius in tests whether points are inside, A: points on it are outside
 #define MAX_AROUND 4096  // spheres, and parts of arcs, around a patch
-#define MAX_POINTS 4096  // points of a patch that are computed at once
+#define MAX_POINTS 4096  // points of a patch that are computed at once, and of a sphere
 #define TURNS 5          // rows of points along an arc that are computed at once; their length is at most PART in areas.py
 #define MAX_ACROSS 800   // points of such a row
+#define ONCE 64          // points, or parts of arcs, that are compared at once, as in areas.py
 #define ARC 16           // numbers of an arc, as in surfaces/region.py
 #define PART 18          // numbers of a part of an arc, see cut_arcs
 
@@ -18,44 +20,47 @@ DEVICE double squared_distance(const double *a, const double *b)
 }
 
 struct FreePoints {
-    const double *directions;    // (checked, 3) unit vectors
+    const float *directions;     // (3, checked) unit vectors
     const bool *touched;         // (spheres,) whether other spheres intersect it
     const double *centres, *radii;
     const index_t *first;
     const int *others;
     index_t *counts;             // (spheres,) the free points
     double *points;              // (spheres, 3) one of them
-    index_t checked;
+    index_t checked;             // a multiple of ONCE, at most MAX_POINTS
 };
 
 // Count the points of a sphere in `directions` that are in no other sphere. A sphere that no other one intersects is
 // entirely free or entirely covered, so that one point is enough.
 KERNEL(count_free_points, FreePoints, s)
 {
-    const int *around = args.others + args.first[s];
-    const index_t neighbours = args.first[s + 1] - args.first[s];
-    const index_t checked = args.touched[s] ? args.checked : 1;
-    index_t hit = 0, count = 0;
-    for (index_t d = 0; d < checked; d++) {
-        double at[3];
-        for (int c = 0; c < 3; c++)
-            at[c] = args.centres[3 * s + c] + args.directions[3 * d + c] * args.radii[s];
-        bool inside = false;
-        for (index_t n = 0; n < neighbours && !inside; n++) {
-            // first the sphere that covers the preceding point, as it is likely to cover this one
-            const index_t place = n == 0 ? hit : n <= hit ? n - 1 : n, other = around[place];
-            const double reach = args.radii[other] - ON;
-            if (squared_distance(at, args.centres + 3 * other) < reach * reach) {
-                inside = true;
-                hit = place;
+    static thread_local float depths[MAX_POINTS];
+    const index_t checked = args.touched[s] ? args.checked : ONCE;
+    const float *x = args.directions, *y = x + args.checked, *z = y + args.checked;
+    const double *centre = args.centres + 3 * s, radius = args.radii[s];
+    for (index_t d = 0; d < checked; d++)
+        depths[d] = -1;
+    for (index_t n = args.first[s]; n < args.first[s + 1]; n++) {
+        // a sphere contains the points in whose directions its centre is far enough
+        const double *other = args.centres + 3 * args.others[n], reach = args.radii[args.others[n]] - ON;
+        const float u = (float)(other[0] - centre[0]), v = (float)(other[1] - centre[1]);
+        const float w = (float)(other[2] - centre[2]);
+        const float least = (float)((radius * radius + squared_distance(other, centre) - reach * reach) / (2 * radius));
+        for (index_t block = 0; block < checked; block += ONCE)
+#pragma omp simd
+            for (index_t d = block; d < block + ONCE; d++) {
+                const float depth = x[d] * u + y[d] * v + z[d] * w - least;
+                depths[d] = depth > depths[d] ? depth : depths[d];
             }
-        }
-        if (!inside) {
-            count++;
-            for (int c = 0; c < 3; c++)
-                args.points[3 * s + c] = at[c];
-        }
     }
+    index_t count = 0;
+    for (index_t d = 0; d < (args.touched[s] ? checked : 1); d++)
+        if (depths[d] <= 0) {
+            count++;
+            args.points[3 * s] = centre[0] + radius * x[d];
+            args.points[3 * s + 1] = centre[1] + radius * y[d];
+            args.points[3 * s + 2] = centre[2] + radius * z[d];
+        }
     args.counts[s] = args.touched[s] ? count : count * args.checked;
 }
 
@@ -138,9 +143,11 @@ struct Patches {
     const index_t *first;
     const int *others;
     const double *parts;                  // (P, PART) parts of arcs, sorted by cubes
+    const float *middles;                 // (5, row) their middles from `low`, half of their longest distances, arcs
     const index_t *starts;                // cube c has the parts from starts[c] to starts[c + 1]
     const double *arcs;                   // (A, ARC), for strips
-    const double *places, *directions;    // (C, 3) probes that touch three atoms, for corners; (D, 3) unit vectors
+    const double *places;                 // (C, 3) probes that touch three atoms, for corners
+    const float *directions;              // (3, checked) unit vectors
     const index_t *triples;               // (C, 3) these atoms
     double *area, *points;                // (pieces, spheres) and (pieces, spheres, 3) results
     index_t counts[3];                    // cubes
@@ -148,6 +155,7 @@ struct Patches {
     double side;                          // of cubes: at least the search distance and half of a part's longest distance
     double piece, probe, least;           // points are this far apart; those nearer to another probe are left out
     index_t checked, spheres, grain;      // directions, spheres, and patches of one piece of work
+    index_t row;                          // P + ONCE
 };
 
 // Append the neighbours of a sphere whose surfaces are within `reach` of a point; return the new count. The first
@@ -181,14 +189,25 @@ DEVICE index_t parts_around(const Patches &args, const double *at, double reach,
     }
     if (begin[2] >= end[2])
         return 0;
+    const float u = (float)(at[0] - args.low[0]), v = (float)(at[1] - args.low[1]), w = (float)(at[2] - args.low[2]);
+    const float left = (float)left_out;
+    const float far = (float)reach + 1e-3f;  // for rounding
     for (index_t i = begin[0]; i < end[0]; i++)
         for (index_t j = begin[1]; j < end[1]; j++) {
             const index_t row = (i * args.counts[1] + j) * args.counts[2];
-            for (index_t n = args.starts[row + begin[2]]; n < args.starts[row + end[2]]; n++) {
-                const double *part = args.parts + PART * n;
-                const double far = part[16] + reach;
-                if (squared_distance(at, part + 13) < far * far && part[17] != left_out && count < MAX_AROUND)
-                    out[count++] = n;
+            const index_t last = args.starts[row + end[2]];
+            for (index_t block = args.starts[row + begin[2]]; block < last; block += ONCE) {
+                const float *x = args.middles + block, *y = x + args.row, *z = y + args.row, *half = z + args.row;
+                const float *arc = half + args.row;
+                float apart[ONCE];
+#pragma omp simd
+                for (int n = 0; n < ONCE; n++) {
+                    const float e = x[n] - u, f = y[n] - v, g = z[n] - w, within = half[n] + far;
+                    apart[n] = arc[n] == left ? 0 : e * e + f * f + g * g - within * within;
+                }
+                for (int n = 0; n < ONCE && block + n < last; n++)
+                    if (apart[n] < 0 && count < MAX_AROUND)
+                        out[count++] = block + n;
             }
         }
     return count;
@@ -210,58 +229,67 @@ DEVICE bool is_covered(const Patches &args, const double *at, index_t sphere)
     return false;
 }
 
-// Points of a patch, and what is near it.
+// Points of a patch, from a place in it, and what is near it; numbers after the last point are used, but have no effect.
 struct Patch {
-    double x[MAX_POINTS], y[MAX_POINTS], z[MAX_POINTS], sizes[MAX_POINTS];
-    double depth[MAX_POINTS], nearest[MAX_POINTS];
-    index_t owner[MAX_POINTS];
+    float x[MAX_POINTS + FLOATS], y[MAX_POINTS + FLOATS], z[MAX_POINTS + FLOATS];
+    float depth[MAX_POINTS + FLOATS], nearest[MAX_POINTS + FLOATS];
+    int owner[MAX_POINTS + FLOATS];
+    double sizes[MAX_POINTS];
     index_t around[MAX_AROUND], near[MAX_AROUND];
 };
 
 // Add the areas of a patch's points to those of the spheres in which they are deepest. Points with another probe's
 // centre at a distance below `least` are left out. is_covered is known to be true for the first `sure` spheres.
-DEVICE void add_points(const Patches &args, Patch &patch, int count, index_t many, index_t sure, index_t arcs_near,
-                       double *area, double *points)
+DEVICE void add_points(const Patches &args, Patch &patch, const double *place, int count, index_t many, index_t sure,
+                       index_t arcs_near, double *area, double *points)
 {
-    double *x = patch.x, *y = patch.y, *z = patch.z, *depth = patch.depth, *nearest = patch.nearest;
-    index_t *owner = patch.owner;
-    for (int n = 0; n < count; n++) {
-        depth[n] = -1e9;
-        nearest[n] = 1e9;
+    float *x = patch.x, *y = patch.y, *z = patch.z, *depth = patch.depth, *nearest = patch.nearest;
+    int *owner = patch.owner;
+    const float least = (float)args.least;
+    for (int n = 0; n < count + FLOATS; n++) {
+        depth[n] = -1e9f;
+        nearest[n] = 1e9f;
         owner[n] = 0;
     }
     for (index_t m = 0; m < many; m++) {
-        const index_t sphere = patch.around[m];
-        const double *at = args.centres + 3 * sphere, radius = args.radii[sphere], u = at[0], v = at[1], w = at[2];
+        const int sphere = (int)patch.around[m];
+        const double *at = args.centres + 3 * (index_t)sphere;
+        const float radius = (float)args.radii[sphere];
+        const float u = (float)(at[0] - place[0]), v = (float)(at[1] - place[1]), w = (float)(at[2] - place[2]);
+        for (int block = 0; block < count; block += FLOATS)
 #pragma omp simd
-        for (int n = 0; n < count; n++) {
-            const double e = x[n] - u, f = y[n] - v, g = z[n] - w, here = radius - sqrt(e * e + f * f + g * g);
-            owner[n] = here > depth[n] ? sphere : owner[n];
-            depth[n] = here > depth[n] ? here : depth[n];
-        }
+            for (int n = block; n < block + FLOATS; n++) {
+                const float e = x[n] - u, f = y[n] - v, g = z[n] - w, here = radius - sqrtf(e * e + f * f + g * g);
+                owner[n] = here > depth[n] ? sphere : owner[n];
+                depth[n] = here > depth[n] ? here : depth[n];
+            }
     }
     for (index_t m = 0; m < arcs_near; m++) {
         const double *p = args.parts + PART * patch.near[m];
-        const double u = p[0], v = p[1], w = p[2], i = p[3], j = p[4], k = p[5], o = p[6], q = p[7], r = p[8];
-        const double radius = p[9], cosine = p[10], end_a = p[11], end_b = p[12];
+        const float u = (float)(p[0] - place[0]), v = (float)(p[1] - place[1]), w = (float)(p[2] - place[2]);
+        const float i = (float)p[3], j = (float)p[4], k = (float)p[5], o = (float)p[6], q = (float)p[7];
+        const float r = (float)p[8], radius = (float)p[9], cosine = (float)p[10], end_a = (float)p[11];
+        const float end_b = (float)p[12];
+        for (int block = 0; block < count; block += FLOATS)
 #pragma omp simd
-        for (int n = 0; n < count; n++) {
-            const double e = x[n] - u, f = y[n] - v, g = z[n] - w;
-            const double a = e * i + f * j + g * k, b = fabs(e * o + f * q + g * r), across = sqrt(a * a + b * b);
-            const double to_circle = (across - radius) * (across - radius);
-            const double to_end = (a - end_a) * (a - end_a) + (b - end_b) * (b - end_b);
-            const double square = e * e + f * f + g * g - a * a - b * b + (a >= across * cosine ? to_circle : to_end);
-            nearest[n] = square < nearest[n] ? square : nearest[n];
-        }
+            for (int n = block; n < block + FLOATS; n++) {
+                const float e = x[n] - u, f = y[n] - v, g = z[n] - w;
+                const float a = e * i + f * j + g * k, b = fabsf(e * o + f * q + g * r), across = sqrtf(a * a + b * b);
+                const float to_circle = (across - radius) * (across - radius);
+                const float to_end = (a - end_a) * (a - end_a) + (b - end_b) * (b - end_b);
+                const float off = e * e + f * f + g * g - a * a - b * b;
+                const float square = off + (a >= across * cosine ? to_circle : to_end);
+                nearest[n] = square < nearest[n] ? square : nearest[n];
+            }
     }
     for (int n = 0; n < count; n++) {
         const index_t s = owner[n];
-        const double at[3] = {x[n], y[n], z[n]};
-        if (depth[n] < args.least) {
+        const double at[3] = {place[0] + x[n], place[1] + y[n], place[2] + z[n]};
+        if (depth[n] < least) {
             bool known = false;
             for (index_t m = 0; m < sure; m++)
                 known |= patch.around[m] == s;
-            if (nearest[n] < args.least * args.least || !(known || is_covered(args, at, s)))
+            if (nearest[n] < least * least || !(known || is_covered(args, at, s)))
                 continue;
         }
         area[s] += patch.sizes[n];
@@ -321,16 +349,16 @@ RANGE_KERNEL(add_strips, Patches, first, last)
                 for (int d = 0; t < 0 && d < 3; d++)
                     at[d] = arc[d] + (radius - chord * cos(middle)) * outwards[d] + chord * sin(middle) * along[d];
                 for (int n = 0; t >= 0 && n < across; n++) {
-                    patch.x[used] = arc[0] + to_axis[n] * outwards[0] + up[n] * along[0];
-                    patch.y[used] = arc[1] + to_axis[n] * outwards[1] + up[n] * along[1];
-                    patch.z[used] = arc[2] + to_axis[n] * outwards[2] + up[n] * along[2];
+                    patch.x[used] = (float)(arc[0] - at[0] + to_axis[n] * outwards[0] + up[n] * along[0]);
+                    patch.y[used] = (float)(arc[1] - at[1] + to_axis[n] * outwards[1] + up[n] * along[1]);
+                    patch.z[used] = (float)(arc[2] - at[2] + to_axis[n] * outwards[2] + up[n] * along[2]);
                     patch.sizes[used++] = probe * step * to_axis[n] * turn;
                 }
             }
             const double wide = reach + 0.5 * some * turn * radius;
             const index_t many = spheres_around(args, at, wide - lowest, one, 2, patch.around);
             const index_t arcs_near = parts_around(args, at, wide + args.least, a, patch.near);
-            add_points(args, patch, used, many, 2, arcs_near, area, points);  // each atom is covered by the other one
+            add_points(args, patch, at, used, many, 2, arcs_near, area, points);  // each atom is covered by the other one
         }
     }
 }
@@ -358,23 +386,33 @@ RANGE_KERNEL(add_corners, Patches, first, last)
             side += to[0][d] * normals[0][d];
         const double sign = side > 0 ? 1 : -1;
         int used = 0;
-        for (index_t k = 0; k < args.checked && used < MAX_POINTS; k++) {
-            const double *towards = args.directions + 3 * k;
+        float n0[3], n1[3], n2[3], between[ONCE];
+        for (int d = 0; d < 3; d++) {
+            n0[d] = (float)(sign * normals[0][d]);
+            n1[d] = (float)(sign * normals[1][d]);
+            n2[d] = (float)(sign * normals[2][d]);
+        }
+        const float *x = args.directions, *y = x + args.checked, *z = y + args.checked, probe = (float)args.probe;
+        for (index_t block = 0; block < args.checked; block += ONCE) {
             // a direction in the triangle is a sum of the three atoms' directions with positive factors
-            bool between = true;
-            for (int n = 0; n < 3; n++)
-                between &= sign * (towards[0] * normals[n][0] + towards[1] * normals[n][1]
-                                   + towards[2] * normals[n][2]) >= 0;
-            if (between) {
-                patch.x[used] = at[0] + args.probe * towards[0];
-                patch.y[used] = at[1] + args.probe * towards[1];
-                patch.z[used] = at[2] + args.probe * towards[2];
-                patch.sizes[used++] = 4 * M_PI * args.probe * args.probe / args.checked;
+#pragma omp simd
+            for (int k = 0; k < ONCE; k++) {
+                const float u = x[block + k], v = y[block + k], w = z[block + k];
+                const float a = u * n0[0] + v * n0[1] + w * n0[2], b = u * n1[0] + v * n1[1] + w * n1[2];
+                const float c = u * n2[0] + v * n2[1] + w * n2[2];
+                between[k] = a < b ? (a < c ? a : c) : b < c ? b : c;
             }
+            for (int k = 0; k < ONCE; k++)
+                if (between[k] >= 0) {
+                    patch.x[used] = probe * x[block + k];
+                    patch.y[used] = probe * y[block + k];
+                    patch.z[used] = probe * z[block + k];
+                    patch.sizes[used++] = 4 * M_PI * args.probe * args.probe / args.checked;
+                }
         }
         const index_t many = spheres_around(args, at, args.probe, patch.around[0], 3, patch.around);
         const index_t arcs_near = parts_around(args, at, args.probe + args.least, -1, patch.near);
-        add_points(args, patch, used, many, 0, arcs_near, area, points);
+        add_points(args, patch, at, used, many, 0, arcs_near, area, points);
     }
 }
 #endif

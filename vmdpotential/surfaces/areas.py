@@ -23,8 +23,8 @@ Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("areas.cu"))
 
-#: Number of points on an atom's sphere, and on a probe.
-POINTS, ON_PROBE = 1000, 300
+#: Number of points on an atom's sphere, and on a probe, multiples of the number that areas.cu compares at once.
+POINTS, ON_PROBE, ONCE = 1024, 320, 64
 
 #: Distance between points of tori, and length of the parts into which arcs are divided for searches, A.
 PIECE, PART = 0.12, 0.6
@@ -77,8 +77,7 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
     spheres = {"centres": centres, "radii": radii, "first": first, "others": others}
     counts, points = np.zeros(len(touched), np.int64), np.zeros((len(touched), 3))
     launch_kernel(KERNELS["count_free_points"], len(touched), "surface", MIN_SHARE, **spheres,
-                  directions=spiral(POINTS),
-           touched=touched, counts=counts, points=points, checked=POINTS)
+                  directions=_columns(spiral(POINTS)), touched=touched, counts=counts, points=points, checked=POINTS)
     molecular = molecular and probe > 0
     result = 4 * np.pi / POINTS * counts * (radii - probe * molecular) ** 2
     if not (molecular and len(union.arcs)):
@@ -86,11 +85,14 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
     parts = _parts_of_arcs(union.arcs)
     cubes = PointCubes(parts[:, 13:16], PART + 2 * probe)
     places, triples = _touching_three(union)
+    parts = parts[cubes.order]
+    middles = np.zeros((len(parts) + ONCE, 5))
+    middles[:-ONCE] = parts[:, 13:18] - [*cubes.low, 0.0, 0.0]
     patches = spheres | {
-        "parts": parts[cubes.order], "starts": cubes.starts, "low": cubes.low, "side": cubes.side,
-        "counts": cubes.counts, "arcs": union.arcs, "places": places, "triples": triples,
-        "directions": spiral(ON_PROBE), "checked": ON_PROBE, "piece": PIECE, "probe": probe, "least": probe - SLACK,
-        "spheres": len(radii)}
+        "parts": parts, "middles": _columns(middles), "row": len(middles), "starts": cubes.starts, "low": cubes.low,
+        "side": cubes.side, "counts": cubes.counts, "arcs": union.arcs, "places": places, "triples": triples,
+        "directions": _columns(spiral(ON_PROBE)), "checked": ON_PROBE, "piece": PIECE, "probe": probe,
+        "least": probe - SLACK, "spheres": len(radii)}
     most = max(1, min(4 * threads.count(), PART_BYTES // (PART_BYTES_PER_ATOM * len(radii))))
     for name, count in (("add_strips", len(union.arcs)), ("add_corners", len(places))):
         grain = max(MIN_SHARE, -(-count // most))
@@ -101,6 +103,11 @@ def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
         for piece in of_pieces:  # the last one of each part, whatever the number of threads
             points = np.where(np.isnan(piece), points, piece)
     return result, points
+
+
+def _columns(rows: Floats) -> NDArray[np.float32]:
+    """Return the columns of an array as rows of float32, for vectors."""
+    return np.ascontiguousarray(rows.T, np.float32)
 
 
 def _parts_of_arcs(arcs: Floats) -> Floats:

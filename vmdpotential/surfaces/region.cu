@@ -94,7 +94,8 @@ struct Projection {
 // Replace the depth of a node in accessible spheres by the signed distance to the molecular surface, negative inside.
 // The nearest point outside of the deepest sphere is the nearest accessible point if no other sphere contains it. If
 // one does, the distance is set to -reach, until roll_probes finds a probe that touches more than one atom.
-KERNEL(project_depths, Projection, at)
+// `hit` is a sphere that contained the place of the preceding node, as it is likely to contain this one.
+DEVICE void project_depth(const Projection &args, index_t at, index_t &hit)
 {
     const float depth = args.depth[at], probe = (float)args.probe;
     args.depth[at] = probe - depth;
@@ -109,15 +110,31 @@ KERNEL(project_depths, Projection, at)
     const double z = node % nz * args.spacing[2] + args.origin[2] - centre[2];
     const double scale = args.radii[n] / fmax(1e-9, sqrt(x * x + y * y + z * z));
     const double u = centre[0] + scale * x, v = centre[1] + scale * y, w = centre[2] + scale * z;
-    for (index_t m = args.first[n]; m < args.first[n + 1]; m++) {
-        const index_t other = args.others[m];
+    for (index_t m = args.first[n] - (hit != n); m < args.first[n + 1]; m++) {
+        const index_t other = m < args.first[n] ? hit : args.others[m];
         const double *c = args.centres + 3 * other, a = u - c[0], b = v - c[1], e = w - c[2];
         if (a * a + b * b + e * e < args.radii[other] * args.radii[other] - 1e-9) {
             args.depth[at] = (float)-args.reach;
+            hit = other;
             return;
         }
     }
 }
+
+#ifdef __CUDACC__
+KERNEL(project_depths, Projection, at)
+{
+    index_t hit = args.deepest[at];
+    project_depth(args, at, hit);
+}
+#else
+RANGE_KERNEL(project_depths, Projection, first, last)
+{
+    index_t hit = 0;
+    for (index_t at = first; at < last; at++)
+        project_depth(args, at, hit);
+}
+#endif
 
 #define HALF_PI 1.5707963267948966
 
@@ -537,11 +554,12 @@ RANGE_KERNEL(stamp_spheres, Depths, first, last)
 RANGE_KERNEL(find_arcs, Arcs, begin, end)
 {
     Part parts[MAX_PARTS];
-    double *const scratch = (double *)malloc(7 * args.most * sizeof(double));
-    double *__restrict__ x = scratch, *__restrict__ y = x + args.most, *__restrict__ z = y + args.most;
+    const index_t most = args.most + FLOATS;
+    double *const scratch = (double *)malloc(7 * most * sizeof(double));
+    double *__restrict__ x = scratch, *__restrict__ y = x + most, *__restrict__ z = y + most;
     // of each neighbour: the square of its vector x, y, z from the sphere, and its power, see cut_circle
-    double *__restrict__ squares = z + args.most, *__restrict__ powers = squares + args.most;
-    double *__restrict__ levels = powers + args.most, *__restrict__ rests = levels + args.most;
+    double *__restrict__ squares = z + most, *__restrict__ powers = squares + most;
+    double *__restrict__ levels = powers + most, *__restrict__ rests = levels + most;
     for (index_t next = begin; next < end;) {
         const index_t a = args.owners[next], start = args.first[a], count = args.first[a + 1] - start;
         const int *others = args.others + start;
@@ -554,17 +572,22 @@ RANGE_KERNEL(find_arcs, Arcs, begin, end)
             squares[m] = x[m] * x[m] + y[m] * y[m] + z[m] * z[m];
             powers[m] = radius * radius - own * own - squares[m];
         }
+        for (index_t m = count; m < count + FLOATS; m++) {  // far away: they bury nothing
+            x[m] = y[m] = z[m] = squares[m] = 0;
+            powers[m] = -1e9;
+        }
         for (; next < end && next < start + count; next++) {
             const index_t m = next - start, b = others[m];
             Circle c;
             if (b < a || !find_circle(x[m], y[m], z[m], squares[m], own, args.radii[b], c))
                 continue;
-            int burying = 0;
+            index_t burying = 0;
+            for (index_t block = 0; block < count && !burying; block += FLOATS)  // near ones bury most circles
 #pragma omp simd reduction(+ : burying)
-            for (index_t n = 0; n < count; n++) {
-                cut_circle(c, x[n], y[n], z[n], squares[n], powers[n], levels[n], rests[n]);
-                burying += (rests[n] <= 0) & (levels[n] > 1e-12) & (n != m);  // all of the circle
-            }
+                for (index_t n = block; n < block + FLOATS; n++) {
+                    cut_circle(c, x[n], y[n], z[n], squares[n], powers[n], levels[n], rests[n]);
+                    burying += (rests[n] <= 0) & (levels[n] > 1e-12) & (n != m);  // all of the circle
+                }
             if (burying)
                 continue;
             find_plane(c);
