@@ -30,7 +30,7 @@ GROUP = "vmdpotential.plugins"
 #: :class:`vmdpotential.io.maps.mapformat.MapFormat`; a ``trajectory_format`` is a
 #: :class:`vmdpotential.io.trajectories.source.TrajectoryFormat`, and a ``mesh_writer`` writes a coloured surface. A
 #: ``parameter_reader`` returns the charges or Lennard-Jones parameters in files (plugin forcefields).
-#: An ``answer`` is what viewers read that run the program: `declarations` and `tcl` (plugin viewers).
+#: An ``answer`` is what viewers read that run the program: `declarations`, `tcl` and `tcl-options` (plugin viewers).
 KINDS = ("command", "task", "method", "solver", "sum", "interaction", "pair", "engine", "check", "preparation", "pka",
          "structure_reader", "structure_writer", "map_format", "trajectory_format", "mesh_writer", "parameter_reader",
          "function", "answer")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vmdpotential.arrays import Floats
 
 #: Edge of the squares that are drawn, A: larger than the distance over which a potential in a molecule changes. Of
 #: random potentials that are alike over 4 to 6 A, on discs with a radius of 13 to 16 A, nine of ten intervals hold the
@@ -80,8 +80,7 @@ def weighted_ranks(values: Floats, weights: Floats) -> Floats:
     _, row = np.unique(values, return_inverse=True)
     of_value = np.bincount(row, weights)
     below = np.cumsum(of_value) - of_value / 2
-    ranks: Floats = below[row] / of_value.sum()
-    return ranks
+    return below[row] / of_value.sum()
 
 
 def weighted_sums(x: Floats, y: Floats, weights: Floats, rows: NDArray[np.int64], count: int) -> Floats:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps.interaction import medium_of_sum
@@ -22,8 +22,6 @@ from vmdpotential.surfaces.contact import BuriedFace, find_faces, interface_axes
 from ..continuum.request import continuum_of_request
 from ..continuum.solution import solve_charge_sets
 from .correlation import Agreement, FaceSample, agreements, opposition, weighted_sums
-
-Floats = NDArray[np.float64]
 
 #: The coarser lattice for the error of the solution: its spacing over that of the fine one, and the error of values on
 #: the fine one over the difference of both, for which the second order would give 1/3. The number of vertices of each

@@ -193,11 +193,10 @@ def _sites(planning: DensityPlan, density: Density, radius: float, least: float 
     # factor from a sum of values to a number of atoms, or for occupancies to a number of occupied grid points
     volume = density.total / values.sum(dtype=np.float64) if values.any() else 0.0
     cell = None if density.cell is None else Cell(density.cell)
-    sites: list[DensitySite] = find_sites(
+    return find_sites(
         values, None if sem is None else sem.values.astype(np.float64), grid.lattice, volume=volume, radius=radius,
         threshold=2 * float(values.mean()) if least is None else least,
         cell=cell if work.cell is not None else None, wraps=grid.lattice.wraps(cell))
-    return sites
 
 
 def _row(site: DensitySite) -> dict[str, Any]:

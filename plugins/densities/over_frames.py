@@ -103,8 +103,7 @@ class Densities(GridWork):
     @property
     def _counter(self) -> type[ListedCounter | NodeCounter]:
         listed = self.spreading == "nearest" and self.engine == "cpu"
-        counter: type[ListedCounter | NodeCounter] = ListedCounter if listed else NodeCounter
-        return counter
+        return ListedCounter if listed else NodeCounter
 
     @property
     def spreading(self) -> str:
@@ -179,8 +178,7 @@ def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) ->
     cell_corners = corners @ cell - 0.5
     # an image that only touches the outer face of the lattice contributes no atoms
     overlaps = ((shifts + cell_corners.min(0) < high - 1e-6) & (shifts + cell_corners.max(0) > low + 1e-6)).all(1)
-    result: Floats = shifts[overlaps]
-    return result
+    return shifts[overlaps]
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,8 +80,6 @@ def counted_atoms(structure: Structure, chosen: Mask, quantity: str, unit: str =
     InputError
         For atoms without the charge, mass or element that the quantity requires.
     """
-    if quantity not in QUANTITY_UNITS:
-        raise UsageError("of", f"choose one of {', '.join(QUANTITY_UNITS)}", value=quantity)
     units = QUANTITY_UNITS[quantity]
     if unit not in ("auto", *units):
         raise UsageError("unit", f"the density of {quantity} has the units {', '.join(units)}", value=unit)
@@ -123,5 +121,4 @@ def _nonzero(structure: Structure, values: Floats, rows: NDArray[np.int64], what
         atom = int(missing[0])
         raise InputError(f"{structure.where}: atom {atom + 1} ({structure.label(atom)}) has no {what}",
                          "use a structure that states elements, or choose other {atoms}")
-    result: Floats = values[rows]
-    return result
+    return values[rows]

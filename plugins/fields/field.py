@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import get_engine, with_transforms
 from vmdpotential.errors import UsageError
 from vmdpotential.execution.blocks import block_size
@@ -52,9 +53,6 @@ from vmdpotential.units import coulomb_constant
 
 from .contributions import parts_of
 from .sites import EXCLUDED, FieldSites, Mask, excluded_pairs
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Default tolerance: relative rms error of the field and of the potential.
 DEFAULT_FIELD_TOLERANCE = 1e-5
@@ -175,8 +173,7 @@ def _field_of(result: Result) -> Floats:
     """Return the field at points, (P, 3) e/A^2."""
     field = result.field()
     assert field is not None
-    transposed: Floats = field.T
-    return transposed
+    return field.T
 
 
 @dataclass(frozen=True, eq=False)

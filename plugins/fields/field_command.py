@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.errors_of_means import (
@@ -41,8 +41,6 @@ from .field import (
     field_at,
 )
 from .sites import FieldSites, bonds_between
-
-Floats = NDArray[np.float64]
 
 #: Units of the field and their values in V/A.
 FIELD_UNITS = {"V/A": 1.0, "V/nm": 0.1, "MV/cm": 0.01}

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.figures import layout
 from vmdpotential.figures.columns import column_figure
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 #: Number of letters of a label that fit into a panel's height.
 _LETTERS = 26

@@ -268,9 +268,8 @@ def integral(z: Floats, field: Floats, potential: Floats, constant: float) -> Fl
         Coulomb constant in the unit of the potential.
     """
     along = (z[1] - z[0]) * np.arange(len(z) + 1)
-    result: Floats = np.append(potential, potential[0]) - potential[0] + (
+    return np.append(potential, potential[0]) - potential[0] + (
         field[0] * constant / coulomb_constant("V")) * along
-    return result
 
 
 def profile_of_map(grid: Grid, axis: int = 2, *, zero: str = "mean", unit: str = "V", name: str = "the map") -> Profile:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frames.whole import superposing_rotation
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.whole import MoleculeTrees
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 #: Charges that can be excluded at a site: its atom (both atoms of a bond), or the residue or molecule of that atom.
@@ -123,14 +122,11 @@ def _near(molecules: MoleculeTrees, members: Integers, whole: Floats, cell: Cell
     sizes = np.diff(first, append=len(group))
     centres = np.add.reduceat(group, first) / sizes[:, None]
     apart = centres - centres[0]
-    moved: Floats = group + np.repeat(cell.minimum_image(apart) - apart, sizes, axis=0)
-    return moved
+    return group + np.repeat(cell.minimum_image(apart) - apart, sizes, axis=0)
 
 
 def excluded_pairs(structure: Structure, places: FieldSites, exclude: str) -> Integers:
     """Return pairs (E, 2) of a site and an atom that is excluded there."""
-    if exclude not in EXCLUDED:
-        raise UsageError("exclude", f"choose one of {', '.join(EXCLUDED)}", value=exclude)
     if places.kind == "points":
         return np.zeros((0, 2), np.int64)
     rows = np.arange(len(places))

@@ -205,21 +205,18 @@ class Profiles(FrameTask):
         index = np.minimum((place * self.nodes).astype(int), self.nodes - 1)
         charge, moment = (np.append(0, np.cumsum(np.bincount(index, weights, self.nodes)))
                           for weights in (self.charges, self.charges * place))
-        result: Floats = -4 * np.pi * self.constant * period**2 / cell.volume * (
+        return -4 * np.pi * self.constant * period**2 / cell.volume * (
             np.arange(self.nodes + 1) / self.nodes * charge - moment)
-        return result
 
     def _fields_at(self, place: float, fraction: Floats, period: float, cell: Cell) -> Floats:
         """Return the field, V/A, of each curve's point charges at a position, a fraction of the period."""
         apart = self.charges * ((fraction - place) % 1 - 0.5)
         parts = np.array([apart[part].sum() for part in self.parts])
-        fields: Floats = 4 * np.pi * coulomb_constant("V") * period / cell.volume * (self.rows @ parts)
-        return fields
+        return 4 * np.pi * coulomb_constant("V") * period / cell.volume * (self.rows @ parts)
 
     def _at_nodes(self, spectrum: NDArray[np.complex128]) -> Floats:
         """Return the values at the nodes (..., n) of a Fourier series (..., most + 1)."""
-        values: Floats = np.fft.irfft(spectrum, self.finer * self.nodes, norm="forward")[..., :: self.finer]
-        return values
+        return np.fft.irfft(spectrum, self.finer * self.nodes, norm="forward")[..., :: self.finer]
 
 
 def vacuum(fraction: Floats, period: float) -> tuple[float, float]:

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vmdpotential.arrays import Integers
 from vmdpotential.errors import InputError, UsageError, listed_words
 from vmdpotential.io.files.hidden import final_folder
 from vmdpotential.io.files.text import BufferedStream, buffered_stream, read_text, write_bytes
 from vmdpotential.io.structures import StructureWriter
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
-from vmdpotential.molecule.structure import Integers, Structure
+from vmdpotential.molecule.structure import Structure
 
 from . import gromacs_folder, mdanalysis_topologies
 from .ion_parameters import compare_charges

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io.files.recognise import PRMTOP_SUFFIXES
 from vmdpotential.io.files.text import buffered_stream, first_bytes, format_suffix, read_text
 from vmdpotential.io.topologies.prmtop import read_prmtop
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
-from vmdpotential.molecule.structure import Floats, Structure
+from vmdpotential.molecule.structure import Structure
 
 from . import CHARMM_SUFFIXES, charmm, openmm
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Integers
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.text import buffered_stream
 from vmdpotential.io.mdanalysis import cell_of, checked, reading
 from vmdpotential.molecule.nonbonded import LazyNonbonded
-from vmdpotential.molecule.structure import Integers, Names, Structure, Topology
+from vmdpotential.molecule.structure import Names, Structure, Topology
 
 from . import gromacs_folder, tpr_nonbonded
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, listed_words
 from vmdpotential.io.files.text import buffered_stream, format_suffix
 from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, Sections
 from vmdpotential.molecule.nonbonded import Nonbonded, lennard_jones
-from vmdpotential.molecule.structure import Floats, Integers, Structure
+from vmdpotential.molecule.structure import Structure
 
 from .ion_parameters import compare_charges, is_prmtop
 from .prmtop_nonbonded import SCEE, SCNB, read_nonbonded

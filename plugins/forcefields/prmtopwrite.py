@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import read_text, write_bytes
@@ -22,7 +23,7 @@ from vmdpotential.io.topologies.prmtop import AMBER_CHARGE, CHAMBER_CHARGE, Sect
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.nonbonded import lennard_jones
 from vmdpotential.molecule.selection import is_ion
-from vmdpotential.molecule.structure import Integers, Structure
+from vmdpotential.molecule.structure import Structure
 
 from .ion_parameters import PARAMETERS_HINT, lennard_jones_of
 from .prmtop_ions import TERM_PARAMETERS, TERM_SECTIONS, IonDefinition, check_ion, definition_of

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
 from vmdpotential.io.structures import StructureWriter, require_charges
 from vmdpotential.molecule.names import unique_names
 from vmdpotential.molecule.selection import is_oxygen, is_water
-from vmdpotential.molecule.structure import Floats, Integers, Names, Structure, Topology
+from vmdpotential.molecule.structure import Names, Structure, Topology
 
 log = logging.getLogger(__name__)
 

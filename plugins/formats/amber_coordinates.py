@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, Message, VmdpotentialError
 from vmdpotential.io.files.numbers import first_wrong, parse_reals
 from vmdpotential.io.files.text import buffered_stream, first_bytes, open_seekable, read_text
@@ -25,7 +26,6 @@ from vmdpotential.io.trajectories.formats import size_check
 from vmdpotential.io.trajectories.lengths import length_in_angstrom
 from vmdpotential.io.trajectories.source import FrameSource, RawFrame, TrajectoryFormat
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.molecule.structure import Floats
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.io.files import columns
 from vmdpotential.io.files.text import write_bytes
 from vmdpotential.io.structures import StructureWriter, check_positions
 from vmdpotential.io.structures.pdbwrite import warn_rotated
-from vmdpotential.molecule.structure import Floats, Structure
+from vmdpotential.molecule.structure import Structure
 
 from .amber_coordinates import VELOCITY_UNIT
 

@@ -216,13 +216,6 @@ def whole_charge(net_charge: float, neutralize: bool) -> tuple[int, tuple[str, .
     return charge, ()
 
 
-def salt_target(concentration: float, waters: int) -> float:
-    """Return the number of formula units for a concentration (mol/L) in some waters; raises UsageError if invalid."""
-    if not 0 <= concentration < math.inf:
-        raise UsageError("concentration", "must be a number of mol/L, at least 0", value=f"{concentration:g}")
-    return concentration * waters / water_molarity()
-
-
 def balance_charge(charge: int, least: int, plus: int, minus: int) -> tuple[int, int]:
     """Return the smallest numbers of cations and anions that compensate `charge`, with at least `least` e of cations.
     """

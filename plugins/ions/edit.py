@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.selection import is_ion, is_oxygen, is_water
-from vmdpotential.molecule.structure import Floats, Integers, ListedBonds, Structure
+from vmdpotential.molecule.structure import ListedBonds, Structure
 
 #: Naming conventions of ions; ``auto`` is the convention of the input.
 NAMING_CONVENTIONS = ("auto", "charmm", "amber", "gromacs")
@@ -105,8 +106,6 @@ def name_ion(structure: Structure, name: str, parameter: str, convention: str = 
     UsageError
         If the ion or the convention is unknown.
     """
-    if convention not in NAMING_CONVENTIONS:
-        raise UsageError("naming", f"choose one of {', '.join(NAMING_CONVENTIONS)}", value=convention)
     ion = find_ion(name, parameter)
     mass = _MASSES[ion.element]
     if convention == "auto":

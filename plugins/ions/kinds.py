@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from vmdpotential.errors import UsageError
-from vmdpotential.molecule.conversions import StructureLike, as_structure
+from vmdpotential.molecule.conversions import as_structure
 from vmdpotential.molecule.names import ION_RESIDUES, Ion
 from vmdpotential.molecule.structure import Structure
 
 from .counts import IonCounts, IonSpecies, explicit_counts
 from .edit import IonNames, find_ion, name_ion
+from .options import IonOptions
 from .salts import Salt, check_fractions, find_salt, neutralising_ions, plan_counts, plan_mixture
 from .templates import IonTemplate, template_of
 
@@ -23,12 +25,7 @@ class RequestedIons:
     Parameters
     ----------
     structure : Structure
-    naming : str
-        One of :data:`~vmdpotential.plugins.ions.edit.NAMING_CONVENTIONS`.
-    templates : mapping
-        Ions of several atoms, by their names.
-    cation, anion, salt, ions
-        As in :func:`~vmdpotential.plugins.ions.place_ions`.
+    options : IonOptions
 
     Attributes
     ----------
@@ -43,20 +40,19 @@ class RequestedIons:
         For an unknown ion, one of the wrong sign, or one that is listed twice.
     """
 
-    def __init__(self, structure: Structure, naming: str, templates: Mapping[str, StructureLike],
-                 cation: str, anion: str,
-                 salt: Mapping[str, float] | None, ions: Mapping[str, int] | None) -> None:
-        self._structure, self._naming = structure, naming
+    def __init__(self, structure: Structure, options: IonOptions) -> None:
+        self._structure, self._options = structure, options
+        salt, cation, anion = options.salt, options.cation, options.anion
         self.templates: dict[str, IonTemplate] = {
-            name: template_of(name, as_structure(each)) for name, each in templates.items()}
+            name: template_of(name, as_structure(each)) for name, each in (options.templates or {}).items()}
         self.written: dict[str, IonNames] = {}
         self._known: dict[Ion, IonSpecies] = {}
         self._salts: list[Salt] = []
         self._listed: list[tuple[IonSpecies, int]] | None = None
-        if ions is not None:
+        if options.ions is not None:
             if salt is not None:
                 raise UsageError("ions", "the numbers of ions are already given", "leave out {salt}")
-            self._listed = self._list(ions)
+            self._listed = self._list(options.ions)
             return
         if salt is not None:
             check_fractions(salt)
@@ -71,7 +67,7 @@ class RequestedIons:
     def _find(self, name: str, parameter: str) -> IonSpecies:
         if name in self.templates:
             return self.templates[name].species
-        ion = name_ion(self._structure, name, parameter, self._naming)
+        ion = name_ion(self._structure, name, parameter, self._options.naming)
         self.written[ion.residue] = ion
         return self._known.setdefault(find_ion(name, parameter), IonSpecies(ion.residue, round(ion.charge)))
 
@@ -109,20 +105,16 @@ class RequestedIons:
                 results.append((template.species, number))
         return results
 
-    def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[IonSpecies, int]], neutralize: bool,
-               concentration: float, method: str, count_existing: bool) -> IonCounts:
+    def counts(self, net_charge: float, waters: int, existing: Sequence[tuple[IonSpecies, int]]) -> IonCounts:
         """Return the numbers of ions to add; see :func:`~vmdpotential.plugins.ions.salts.plan_counts`."""
+        asked = self._options
         if self._listed is not None:
-            if concentration:
+            if asked.concentration:
                 raise UsageError("ions", "the numbers of ions are already given", "leave out {concentration}")
             return explicit_counts(net_charge, waters, self._listed, {ion.name: n for ion, n in existing})
-        if self._salts:
-            if not concentration:
-                raise UsageError("salt", "the composition of a salt needs its concentration",
-                                 "give {concentration} too")
-            return plan_mixture(
-                net_charge, waters, self._salts, self._cation, self._anion, concentration=concentration,
-                neutralize=neutralize, method=method, existing=existing, count_existing=count_existing)
-        return plan_counts(
-            net_charge, waters, self._cation, self._anion, neutralize=neutralize, concentration=concentration,
-            method=method, existing=existing, count_existing=count_existing)
+        if self._salts and not asked.concentration:
+            raise UsageError("salt", "the composition of a salt needs its concentration", "give {concentration} too")
+        plan = partial(plan_mixture, salts=self._salts) if self._salts else plan_counts
+        return plan(net_charge, waters, cation=self._cation, anion=self._anion, neutralize=asked.neutralize,
+                    concentration=asked.concentration, method=asked.count, existing=existing,
+                    count_existing=asked.count_existing)

@@ -22,7 +22,7 @@ from .kinds import RequestedIons
 from .montecarlo import DEFAULT_DIELECTRIC
 from .options import IonOptions
 from .placement import PlacedIon, Placement
-from .sites import SITE_METHODS, CandidateSites, Surroundings, choose_sites
+from .sites import CandidateSites, Surroundings, choose_sites
 from .templates import CLEAR_DISTANCE, overlapping_waters, rotate_templates
 
 
@@ -177,29 +177,22 @@ class _Placer:
         from vmdpotential.engines import get_engine
         from vmdpotential.molecule.selection import is_ion, is_water
 
-        if options.site not in SITE_METHODS:
-            raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=options.site)
         site, temperature, dielectric = options.site, options.temperature, options.dielectric
         if dielectric is None:
             dielectric = DEFAULT_DIELECTRIC if site == "monte-carlo" else 1.0
         self.kcal = coulomb_constant("kcal/mol/e", temperature, dielectric)
         self.kt = coulomb_constant("kT/e", temperature, dielectric)
-        for option, value in (("from_solute", options.from_solute), ("between", options.between)):
-            if not 0 <= value < np.inf:
-                raise UsageError(option, "must be a distance in A, at least 0", value=f"{value:g}")
         self.structure, self.site, self.refine, self.sweeps = structure, site, options.refine, options.sweeps
         self.temperature, self.dielectric = temperature, dielectric
         charges = structure.known_charges
-        kinds = RequestedIons(structure, options.naming, options.templates or {}, options.cation, options.anion,
-                              options.salt, options.ions)
+        kinds = RequestedIons(structure, options)
         self.written, self.templates = kinds.written, kinds.templates
         structure.require_whole_cell("use {expand cell}")
         self.residues, self.oxygens = water_sites(structure)
         check_neutral(structure, self.residues)
         water, existing = is_water(structure), is_ion(structure)
         self.net_charge = float(charges.sum())
-        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(existing),
-                                   options.neutralize, options.concentration, options.count, options.count_existing)
+        self.counts = kinds.counts(self.net_charge, len(self.residues), kinds.existing(existing))
         self.allowed = _replaceable(structure, self.residues, options.keep)
         kept_waters = np.ones(len(self.oxygens), bool)
         kept_waters[self.allowed] = False

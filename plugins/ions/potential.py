@@ -76,8 +76,7 @@ class SitePotential:
 
     def free(self, sites: Integers, size: int) -> Integers:
         """Return those among `sites` that are free for ions of a size."""
-        result: Integers = sites[self._taken[size, self._row[sites]] == 0]
-        return result
+        return sites[self._taken[size, self._row[sites]] == 0]
 
     def at(self, sites: Integers) -> Floats:
         """Return the potential at sites, e/A."""
@@ -90,8 +89,7 @@ class SitePotential:
         slack = 0.0 if self._waiting is None else self._waiting.slack
         least = self._free_energies(sign, size).min()
         result, energy = self._below(sign, least + 2 * slack + margin)
-        lowest: Integers = result[energy < energy.min(initial=np.inf) + margin]
-        return lowest
+        return result[energy < energy.min(initial=np.inf) + margin]
 
     def choose(self, sites: Integers) -> int:
         """Return one of several sites of equal energies: the closest to the solute and ions, or else the first.

@@ -11,15 +11,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.molecule.names import ION_RESIDUES
 from vmdpotential.parameters import parse_items
 
-from .counts import (
-    COUNT_FORMULAS,
-    COUNT_METHODS,
-    IonCounts,
-    IonSpecies,
-    balance_charge,
-    salt_target,
-    whole_charge,
-)
+from .counts import COUNT_FORMULAS, IonCounts, IonSpecies, balance_charge, water_molarity, whole_charge
 
 #: Largest deviation of the sum of fractions from 1, for rounded fractions (0.333).
 FRACTION_ERROR = 0.005
@@ -207,14 +199,10 @@ def plan_counts(
     Raises
     ------
     UsageError
-        If an ion has the wrong sign, or the method is not valid for these ions or this charge.
+        If the method is not valid for these ions or this charge.
     InputError
         If the net charge is not close to an integer.
     """
-    if not cation.charge > 0:
-        raise UsageError("cation", f"its charge is {cation.charge:+d}", "choose a positive ion", value=cation.name)
-    if not anion.charge < 0:
-        raise UsageError("anion", f"its charge is {anion.charge:+d}", "choose a negative ion", value=anion.name)
     present = [sum(ion.charge * n * sign for ion, n in existing if ion.charge * sign > 0) for sign in (1, -1)]
     counts = plan_mixture(
         net_charge, waters, [Salt("", cation, anion, 1.0)], cation, anion, concentration=concentration,
@@ -260,10 +248,8 @@ def plan_mixture(
     InputError
         If the net charge is not close to an integer.
     """
-    if method not in COUNT_METHODS:
-        raise UsageError("count", f"choose one of {', '.join(COUNT_METHODS)}", value=method)
     charge, warnings = whole_charge(net_charge, neutralize)
-    target = salt_target(concentration, waters)
+    target = concentration * waters / water_molarity()  # formula units
     present: dict[IonSpecies, int | Fraction] = {}
     for ion, number in existing:
         present[ion] = present.get(ion, 0) + number

@@ -19,7 +19,7 @@ import numpy as np
 
 from vmdpotential import progress
 from vmdpotential.arrays import Floats, Integers
-from vmdpotential.errors import NoRoomError, UsageError
+from vmdpotential.errors import NoRoomError
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.points import request_at, sum_at
 
@@ -284,8 +284,6 @@ def choose_sites(
     UsageError
         If the method is unknown.
     """
-    if method not in SITE_METHODS:
-        raise UsageError("site", f"choose one of {', '.join(SITE_METHODS)}", value=method)
     if not candidates.total:
         return ChosenSites(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros(0))
     sites, pair, neighbours, apart = candidates.sites, candidates.pair, candidates.neighbours, candidates.apart

@@ -70,8 +70,7 @@ class Mesh:
 
 def exponential_reach(exponent: float | Floats, sizes: Floats, orders: NDArray[np.int64], least: float) -> Floats:
     """Return the distances at which Gaussians of some sizes, times polynomials, fall below exp(-least)."""
-    result: Floats = np.sqrt(np.maximum(2.0, least + 1.5 * orders + np.log(np.maximum(sizes, 1e-30))) / exponent)
-    return result
+    return np.sqrt(np.maximum(2.0, least + 1.5 * orders + np.log(np.maximum(sizes, 1e-30))) / exponent)
 
 
 def build_mesh(charges: Gaussians, low: Floats, high: Floats, width: float) -> Mesh:

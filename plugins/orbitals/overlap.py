@@ -88,8 +88,7 @@ def _block(first: _Kind, second: _Kind, chosen: slice) -> Floats:
             values = weights * x[i][q] * y[j][r] * z[k][s]
             sums[:, m, :, n] = np.add.reduceat(np.add.reduceat(values, left, axis=0), right, axis=1)
     block: Floats = np.einsum("fm,amcn,gn->afcg", first.functions, sums, second.functions, optimize=True)
-    result: Floats = block.reshape(block.shape[0] * block.shape[1], -1)
-    return result
+    return block.reshape(block.shape[0] * block.shape[1], -1)
 
 
 def _moments(to_first: Floats, to_second: Floats, half: Floats, first: int, second: int) -> list[list[Floats]]:

@@ -51,8 +51,7 @@ class Shell:
     def radial(self) -> Floats:
         """Return the coefficients (P,) of the exponentials, without the normalisation of the polynomials."""
         norm = (2 * self.exponents / np.pi) ** 0.75 * (4 * self.exponents) ** (self.momentum / 2)
-        result: Floats = self.coefficients * norm
-        return result
+        return self.coefficients * norm
 
     @cached_property
     def reach(self) -> float:

@@ -169,5 +169,4 @@ def directions(positions: Floats, types: Sequence[str], kinds: NDArray[np.int64]
 def _unit(vectors: Floats) -> Floats:
     """Return vectors (n, 3) divided by their lengths; those of length 0 unchanged."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Floats = vectors / np.where(length > 0, length, 1.0)
-    return result
+    return vectors / np.where(length > 0, length, 1.0)

@@ -57,8 +57,7 @@ class Ligand:
         if self.linear:
             axis = self.positions[np.argmax(np.linalg.norm(self.positions, axis=1))]
             along = self.positions @ (axis / np.linalg.norm(axis))
-            results: list[Floats] = [along[:, None] * unit for unit in _directions(count, self._symmetric(along))]
-            return results
+            return [along[:, None] * unit for unit in _directions(count, self._symmetric(along))]
         return [self.positions @ rotation.T for rotation in _rotations(count)]
 
     def _symmetric(self, along: Floats) -> bool:

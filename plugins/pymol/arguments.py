@@ -12,14 +12,11 @@ from typing import Any
 
 from vmdpotential.errors import Spelling, plain_spelling
 from vmdpotential.frontend import messages
-from vmdpotential.frontend.declarations import as_text, in_front
 from vmdpotential.parameters import Command, Parameter
 from vmdpotential.parameters import by_own_names as parameters_by_own_names
 
-from ..viewers import adapters
-from ..viewers.adapters import object_role, offered_parameters, to_file
-from ..viewers.form import FormEntry
-from .display import display_options
+from ..viewers.adapters import default_text, describe_parameter, object_role, offered_parameters, to_file
+from ..viewers.display import pymol_options
 
 #: Prefix of the commands' names.
 PREFIX = "potential_"
@@ -44,7 +41,7 @@ def argument_name(parameter: Parameter) -> str:
 def displayed(command: Command) -> tuple[Parameter, ...]:
     """Return the options of the display in PyMOL, without those that are parameters of the command."""
     taken = {parameter.name for parameter in command.parameters}
-    return () if to_file(command) else tuple(p for p in display_options(command) if p.name not in taken)
+    return () if to_file(command) else tuple(p for p in pymol_options(command) if p.name not in taken)
 
 
 def arguments(command: Command) -> dict[str, Parameter | None]:
@@ -69,30 +66,6 @@ def by_own_names(command: Command, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return parameters_by_own_names(parameters, inputs)
 
 
-def entries(command: Command) -> list[FormEntry]:
-    """Return the fields of the dialog: inputs and display first, then the other important ones, then the rest."""
-    shown = displayed(command)
-    fields = [FormEntry(name, parameter, default_text(parameter), describe(parameter), parameter is not None and (
-        parameter.option.front if parameter in shown else in_front(command, parameter)))
-        for name, parameter in arguments(command).items()]
-    return sorted(fields, key=lambda entry: (
-        not entry.front, entry.parameter is None or not entry.parameter.required, entry.parameter not in shown))
-
-
-def default_text(parameter: Parameter | None) -> str:
-    """Return the default of an argument as text to type, empty for none."""
-    if parameter is None:
-        return ""
-    if parameter.required:
-        return "all" if object_role(parameter) == "structure" else ""
-    return as_text(parameter.default)
-
-
-def describe(parameter: Parameter | None) -> str:
-    """Return the help of an argument in one line."""
-    return "name of the new objects" if parameter is None else adapters.describe_parameter(parameter)
-
-
 def help_text(command: Command) -> str:
     """Return the help of a command in PyMOL's format."""
     kinds = {float: "number", int: "whole number", bool: "yes or no", str: "text", Path: "file"}
@@ -103,7 +76,7 @@ def help_text(command: Command) -> str:
             default = default_text(parameter)
             kind = {"structure": "selection of atoms", "map": "map objects or files"}.get(
                 object_role(parameter), ", ".join(parameter.option.shown()) or kinds.get(parameter.type, "text"))
-        text = f"{argument} = {kind}: {describe(parameter)}" + (f" {{default: {default}}}" if default else "")
+        text = f"{argument} = {kind}: {describe_parameter(parameter)}" + (f" {{default: {default}}}" if default else "")
         entries.append(textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="        "))
     usage = name + "".join(f" [, {argument}" if n else f" [ {argument}" for n, argument in enumerate(result))
     usage = textwrap.fill(usage + " " + "]" * len(result), 78, initial_indent="    ", subsequent_indent="        ")

@@ -10,7 +10,7 @@ from typing import Any
 from pymol import CmdException, colorprinting
 from pymol.shortcut import Shortcut
 
-from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
+from vmdpotential.errors import TaskError
 from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command, Report
 
@@ -92,10 +92,8 @@ class PymolFunction:
         CmdException
         """
         names = self.__code__.co_varnames[: self.__code__.co_argcount + self.__code__.co_kwonlyargcount]
-        try:
+        with adapters.in_one_line(CmdException, arguments.spelling(self.command)):
             inputs = arguments.by_own_names(self.command, inputs)
-        except UsageError as error:
-            raise CmdException(messages.one_line(error, arguments.spelling(self.command))) from None
         for name in inputs:
             if name not in names:
                 near = get_close_matches(name, names, 1)
@@ -104,8 +102,7 @@ class PymolFunction:
         if len(positional) > self.__code__.co_argcount:
             raise CmdException(f"{self.__name__} has {self.__code__.co_argcount} arguments at most; "
                                f"{len(positional)} were typed")
-        report: Report = self.function(*positional, **self._with_range(inputs, names))
-        return report
+        return self.function(*positional, **self._with_range(inputs, names))
 
     def _with_range(self, inputs: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """Return the arguments with both limits of ``range=-5,5``, which PyMOL splits at the comma.
@@ -132,7 +129,7 @@ def adapt(command: Command) -> Callable[..., Report]:
     these names: ``potential_map(selection='all', name='', ..., quiet=1, *, _self=None)``.
     """
     name = arguments.pymol_name(command)
-    defaults = {argument: arguments.default_text(p) for argument, p in arguments.arguments(command).items()}
+    defaults = {argument: adapters.default_text(p) for argument, p in arguments.arguments(command).items()}
     head = ", ".join(f"{argument}={value!r}" for argument, value in defaults.items())
     values = ", ".join(f"{argument!r}: {argument}" for argument in defaults)
     space: dict[str, Any] = {"run": lambda *inputs: _run(command, *inputs)}
@@ -171,7 +168,7 @@ def _live(cmd: Any, inputs: dict[str, Any]) -> Report | None:
     """End the live map, or wait for it, if off or wait is typed instead of a selection."""
     session = Session.of(cmd)
     word = arguments.unquoted(inputs["selection"])
-    try:
+    with adapters.in_one_line(CmdException, arguments.spell):
         if word == "off":
             return Report([session.end_live()], {})
         if word == "wait":
@@ -179,8 +176,6 @@ def _live(cmd: Any, inputs: dict[str, Any]) -> Report | None:
                 raise TaskError("there is no live map")
             session.live.wait()
             return Report([session.live.status()], {})
-    except VmdpotentialError as error:
-        raise CmdException(messages.one_line(error, arguments.spell)) from None
     if word == "on":
         inputs["selection"] = "all"
     return None
@@ -210,10 +205,8 @@ USAGE
     potential_undo
 """
     silent = _is_quiet(quiet)
-    try:
+    with adapters.in_one_line(CmdException, arguments.spell):
         text = Session.of(_pymol(_self)).undo()
-    except VmdpotentialError as error:
-        raise CmdException(messages.one_line(error, arguments.spell)) from None
     if not silent:
         print(f" undo: {text}")
     return text

@@ -8,12 +8,11 @@ from typing import Any
 from pymol import CmdException, Qt
 from pymol.Qt import QtCore, QtWidgets
 
-from vmdpotential.errors import VmdpotentialError
-from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command
 
+from ..viewers.adapters import in_one_line
 from ..viewers.dialog import DialogPanel
-from ..viewers.form import CommandForm
+from ..viewers.form import CommandForm, form_entries
 from . import arguments
 from .commands import viewer_commands
 from .session import Session
@@ -45,11 +44,13 @@ class PyMOL:
 
     def end_live(self) -> str:
         """End the live map and return the line for the user."""
-        return self._in_one_line(Session.of(self.cmd).end_live)
+        with in_one_line(CmdException, arguments.spell):
+            return Session.of(self.cmd).end_live()
 
     def undo(self) -> str:
         """Undo the last placement of ions and return the line for the user."""
-        return self._in_one_line(Session.of(self.cmd).undo)
+        with in_one_line(CmdException, arguments.spell):
+            return Session.of(self.cmd).undo()
 
     def write_line(self, line: str) -> None:
         """Write a line to PyMOL's output."""
@@ -64,12 +65,6 @@ class PyMOL:
                     and (name not in records or records[name].header)]
         molecules = [name for name in objects if self.cmd.get_type(name) == "object:molecule"]
         return ["all", *molecules, *self.cmd.get_names("public_selections")]
-
-    def _in_one_line(self, action: Callable[[], str]) -> str:
-        try:
-            return action()
-        except VmdpotentialError as error:
-            raise CmdException(messages.one_line(error, arguments.spell)) from None
 
 
 class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
@@ -86,7 +81,9 @@ class Dialog(QtWidgets.QDialog):  # type: ignore[misc]
         self.setWindowTitle("Electrostatic potential - vmdpotential")
         self.session = Session.of(cmd)
         viewer = PyMOL(cmd)
-        forms = [CommandForm(Qt, command, arguments.entries(command), viewer.choices) for command in viewer_commands()]
+        forms = [CommandForm(Qt, command, form_entries(
+            command, arguments.arguments(command), arguments.displayed(command)), viewer.choices)
+            for command in viewer_commands()]
         self.panel = DialogPanel(Qt, viewer, forms, {
             "Undo placement": ("ions", viewer.undo), "Previous": ("orbital", lambda: self._step(-1)),
             "Next": ("orbital", lambda: self._step(1))})

@@ -13,7 +13,6 @@ from vmdpotential.grid.lattice import Grid
 from ..live.live_map import LiveMap
 from ..viewers.following import FollowingMap
 from ..viewers.map_surfaces import covering_surface
-from . import arguments
 from .convert import Selected, cell_now, positions_now, symmetries
 from .grids import draw_grid
 from .session import Session
@@ -49,7 +48,7 @@ class Live(FollowingMap):
         self.cmd, self.task, self.live_map = task.cmd, task, live_map
         assert task.atoms is not None
         self.atoms: Selected = task.atoms
-        super().__init__(arguments.spelling(task.command))
+        super().__init__(task.spell)
         self._seen: Any = None
         self._frame: Any = None
         self._members: Any = self._indices()

@@ -46,8 +46,7 @@ class Session:
         """Return the session's records, which are an attribute of PyMOL's cmd module or instance."""
         if not hasattr(cmd, "_vmdpotential"):
             cmd._vmdpotential = cls(cmd)
-        session: Session = cmd._vmdpotential
-        return session
+        return cmd._vmdpotential
 
     def end_live(self) -> str:
         """End the live map and return the line for the user.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pymol import CmdException
 
-from vmdpotential.errors import UsageError, VmdpotentialError
-from vmdpotential.frontend import messages
+from vmdpotential.errors import UsageError
 from vmdpotential.io.trajectories.frames import FrameChange
 from vmdpotential.parameters import Command, Parameter, Report
 
@@ -41,9 +39,12 @@ class Task(dialog.Task):
         For errors that the user can fix, in one line.
     """
 
+    failure = CmdException
+
     def __init__(self, cmd: Any, command: Command, inputs: Mapping[str, Any],
                  warn: Callable[[str], None]) -> None:
         self.cmd, self.command, self.inputs, self.warn = cmd, command, inputs, warn
+        self.spell = arguments.spelling(command)
         self.values: dict[str, Any] = {}
         #: The atoms of the computation. They may be copies of the source, in an assembly or a cell; the source's states
         #: are the frames, and the changes convert these to frames of the copies.
@@ -91,7 +92,7 @@ class Task(dialog.Task):
 
     def _given(self, parameter: Any) -> Any:
         """Return the argument of a parameter as it was typed, or its default."""
-        return self.inputs.get(arguments.argument_name(parameter), arguments.default_text(parameter))
+        return self.inputs.get(arguments.argument_name(parameter), adapters.default_text(parameter))
 
     def _read(self, parameter: Any) -> None:
         """Add the value of a parameter to `values`, unless it is the default."""
@@ -113,22 +114,21 @@ class Task(dialog.Task):
             maps = [self.results.find_map(word) for word in arguments.words(value)]
             self.values[parameter.name] = maps if parameter.several else maps[0]
         elif parameter.option.selection and isinstance(text, str) and self.atoms is not None:
-            if text != arguments.default_text(parameter):
-                picked = [self._picked(parameter, word, self.atoms)
-                          for word in (arguments.words(value) if parameter.several else [text])]
-                self.values[parameter.name] = picked if parameter.several else picked[0]
+            if text != adapters.default_text(parameter):
+                self.values[parameter.name] = self._picked(
+                    parameter, arguments.words(value) if parameter.several else text, self.atoms)
         elif parameter.option.data is not None and isinstance(text, str):
             self.values[parameter.name] = parameter.option.data(Path(self.cmd.exp_path(text)))
         elif parameter.several and isinstance(text, str):
             self.values[parameter.name] = arguments.words(value)
-        elif text != arguments.default_text(parameter):
+        elif text != adapters.default_text(parameter):
             if parameter.type is Path:
                 text = self.cmd.exp_path(str(text))
             self.values[parameter.name] = str(text) if parameter.type in (int, float, bool) else text
 
-    def _picked(self, parameter: Parameter, text: str, atoms: Selected) -> str:
-        """Return a selection within the atoms, in PyMOL's language or else in this program's."""
-        return adapters.selection(parameter, text, atoms.structure, lambda word: rows_of(self.cmd, atoms, word))
+    def _picked(self, parameter: Parameter, texts: Any, atoms: Selected) -> Any:
+        """Return selections within the atoms, in PyMOL's language or else in this program's."""
+        return adapters.selections(parameter, texts, atoms.structure, lambda word: rows_of(self.cmd, atoms, word))
 
     def _copy(self) -> None:
         """Replace the atoms by those of the assembly or the cell, if one is requested."""
@@ -141,12 +141,3 @@ class Task(dialog.Task):
         if copies is not None:
             shown = self.results.load_copies(copies.of_structure(self.atoms.structure))
             self.atoms, self.changes = read_selection(self.cmd, f"%{shown}"), (copies,)
-
-    @contextlib.contextmanager
-    def one_line(self) -> Iterator[None]:
-        """Convert errors that the user can fix to PyMOL's own error, with a message of one line."""
-        try:
-            with messages.warnings(self.warn, arguments.spelling(self.command)):
-                yield
-        except (VmdpotentialError, MemoryError) as error:
-            raise CmdException(messages.one_line(error, arguments.spelling(self.command))) from None

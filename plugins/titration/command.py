@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Force, Source, TrajectoryOptions
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError, count_of
@@ -41,8 +41,6 @@ from .figures import draw_curves, titration_figure
 from .over_frames import SITE_FIGURES, FrameTitrations
 from .sites import TitratedStructure, no_sites, titrated_structure
 from .titration import PH
-
-Floats = NDArray[np.float64]
 
 #: Limits of a pH, and the largest number of values.
 LOWEST, HIGHEST, MOST = -2.0, 16.0, 1000
@@ -278,14 +276,12 @@ class TitrationResult(Result):
         return [site.label for site in self.titrated.sites]
 
     def _mean(self, name: str) -> Floats:
-        mean: Floats = self.merged[name].moments.mean
-        return mean
+        return self.merged[name].moments.mean
 
     def _error(self, name: str) -> Floats:
         """Return the standard errors of a mean over frames; NaN where they are not known."""
         known = self.merged[name].uncertainty() if self.merged.count > 1 else None
-        result: Floats = np.full(self._mean(name).shape, np.nan) if known is None else known.error
-        return result
+        return np.full(self._mean(name).shape, np.nan) if known is None else known.error
 
     @property
     def protonated(self) -> Floats:
@@ -313,14 +309,12 @@ class TitrationResult(Result):
     @property
     def pka(self) -> Floats:
         """The pKa (S,) of each site; NaN if it is beyond the computed curves, in any frame."""
-        result: Floats = self._mean("sites")[SITE_FIGURES.index("pka")]
-        return result
+        return self._mean("sites")[SITE_FIGURES.index("pka")]
 
     @cached_property
     def pka_error(self) -> Floats:
         """The standard errors (S,) of means over frames; NaN where they are not known."""
-        result: Floats = self._error("sites")[SITE_FIGURES.index("pka")]
-        return result
+        return self._error("sites")[SITE_FIGURES.index("pka")]
 
     @cached_property
     def row(self) -> dict[str, Any]:

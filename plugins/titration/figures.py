@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.figures.columns import column_figure
 from vmdpotential.figures.slices import CURVE_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 #: Colours of groups; some that titrate far apart share one.
 _COLOURS = {"C-": 4, "ASP": 1, "GLU": 6, "HIS": 2, "N+": 5, "CYS": 4, "TYR": 3, "LYS": 0, "ARG": 0}

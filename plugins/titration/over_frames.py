@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.execution.work import WorkNeeds
 from vmdpotential.frames.cells import CellFrames
 from vmdpotential.frames.statistics import BlockMean, FrameMean
@@ -21,9 +22,6 @@ from .energies import Solvent
 from .sites import TitratedStructure
 from .statistics import LN10
 from .titration import curves_of
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Figures of each site.
 SITE_FIGURES = ("intrinsic_pka", "desolvation", "background", "pka", "slope", "error")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.molecule.atomnames import AMINO_ACIDS, family
 from vmdpotential.molecule.elements import fill_elements
@@ -21,9 +21,6 @@ from vmdpotential.molecule.user_charges import ResidueCharges
 from ..preparation.draft import Draft
 from ..preparation.report import PreparedStructure
 from ..preparation.states import MODEL_PKA
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Groups that lose their charge with a proton; the others have it without.
 BASES = ("HIS", "LYS", "ARG", "N+")

@@ -12,13 +12,10 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.engines import Engine
 from vmdpotential.kernels.launch import KernelFile
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("chains.cu"))
 
@@ -74,8 +71,7 @@ class SiteEnsemble:
 
     def at(self, ph: float) -> Floats:
         """Return the energies (K,), kT, at a pH."""
-        result: Floats = self.energies + LN10 * ph * self.protons
-        return result
+        return self.energies + LN10 * ph * self.protons
 
     def populations(self, ph: Floats, engine: Engine, exact: int = EXACT, seed: int = 0) -> tuple[Floats, Floats]:
         """Return the populations (P, K) of states at P values of pH, and their standard errors, 0 if they are exact.
@@ -202,5 +198,4 @@ def _sampled(ensemble: SiteEnsemble, cluster: Integers, own: Floats, seed: int,
         sums=sums, rows=len(rows), sites=len(cluster), pair_count=len(pairs), chains_of_each=CHAINS, sweeps=SWEEPS,
         skipped=SKIPPED)
     means = engine.to_host(sums).reshape(len(own), CHAINS, -1) / SWEEPS
-    result: tuple[Floats, Floats] = means.mean(1), means.std(1, ddof=1) / np.sqrt(CHAINS)
-    return result
+    return means.mean(1), means.std(1, ddof=1) / np.sqrt(CHAINS)

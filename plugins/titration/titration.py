@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.molecule.moments import charge_moments
 from vmdpotential.molecule.structure import Structure
@@ -18,8 +18,6 @@ from ..preparation.draft import Draft
 from .energies import SiteEnergies, Solvent, changes_of, site_energies
 from .sites import TitratedStructure, TitrationSite, titrated_structure
 from .statistics import LN10, SiteEnsemble
-
-Floats = NDArray[np.float64]
 
 #: The values of pH at which curves are computed for pKa values, which may be outside of any range that exists.
 PH = np.arange(-4.0, 18.01, 0.25)
@@ -122,8 +120,7 @@ class TitrationCurves:
     def net_charges(self) -> Floats:
         """Net charges (P,), e, at :data:`PH`."""
         neutral = np.array([0.0 if site.is_base else 1.0 for site in self.sites])
-        result: Floats = self.titrated.neutral.sum() + (self.curves[0] - neutral).sum(1)
-        return result
+        return self.titrated.neutral.sum() + (self.curves[0] - neutral).sum(1)
 
     @cached_property
     def pka(self) -> tuple[Floats, Floats, Floats]:

@@ -8,5 +8,6 @@ def register() -> None:
     from vmdpotential import registry
 
     registry.register("command", "install", f"{__name__}.install:command")
-    registry.register("answer", "tcl", f"{__name__}.vmd:TCL_ANSWER")
+    registry.register("answer", "tcl", f"{__name__}.vmd:tcl_answer")
+    registry.register("answer", "tcl-options", f"{__name__}.display:vmd_options")
     registry.register("answer", "declarations", f"{__name__}.vmd:command_declarations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vmdpotential import io, registry
-from vmdpotential.errors import InputError, UsageError
-from vmdpotential.frontend.declarations import parameter_kind, takes_data
+from vmdpotential.errors import InputError, Spelling, UsageError, VmdpotentialError
+from vmdpotential.frontend import messages
+from vmdpotential.frontend.declarations import as_text, parameter_kind, takes_data
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.structures.pdb import cell_of as cell_of_file
 from vmdpotential.molecule.cell import Cell
@@ -126,11 +128,29 @@ def to_file(command: Command) -> bool:
     return any(parameter.option.written and parameter.option.viewer for parameter in command.parameters)
 
 
-def describe_parameter(parameter: Parameter) -> str:
+def describe_parameter(parameter: Parameter | None) -> str:
     """Return the help of a parameter with its unit, adapted to viewers, which have objects instead of files."""
+    if parameter is None:
+        return "name of the new objects"
     if parameter.required and object_role(parameter) and "file" in parameter.option.help:
         return "atoms of the system" if object_role(parameter) == "structure" else "map that was computed or loaded"
     return parameter.option.help + (f" ({parameter.option.unit})" if parameter.option.unit else "")
+
+
+def default_text(parameter: Parameter | None) -> str:
+    """Return the default of a parameter as text to type, empty for none."""
+    if parameter is not None and parameter.required:
+        return "all" if object_role(parameter) == "structure" else ""
+    return "" if parameter is None else as_text(parameter.default)
+
+
+@contextlib.contextmanager
+def in_one_line(failure: type[Exception], spell: Spelling, prefix: str = "") -> Iterator[None]:
+    """Convert errors that the user can fix to a viewer's own error, with a message of one line."""
+    try:
+        yield
+    except (VmdpotentialError, MemoryError) as error:
+        raise failure(prefix + messages.one_line(error, spell)) from None
 
 
 def copies(command: Command, values: Mapping[str, Any], structure: Structure,
@@ -228,6 +248,14 @@ def check_places(names: Sequence[str], number: NDArray[Any], positions: NDArray[
                     "of others", names[first], names[second], len(np.unique(pairs)), OVERLAP)
 
 
+def selections(parameter: Parameter, texts: Any, structure: Structure,
+               find: Callable[[str], Sequence[int] | NDArray[Any] | None]) -> Any:
+    """Return a selection within the structure, or a list if the parameter takes several, see :func:`selection`."""
+    if parameter.several:
+        return [selection(parameter, text, structure, find) for text in texts]
+    return selection(parameter, texts, structure, find)
+
+
 def selection(parameter: Parameter, text: str, structure: Structure,
               find: Callable[[str], Sequence[int] | NDArray[Any] | None]) -> str:
     """Return a selection within the structure, in the viewer's language or else in this program's.
@@ -283,8 +311,7 @@ def without_charges(structure: Structure, charges: NDArray[np.float64]) -> NDArr
     known = np.logical_or.reduceat(hydrogen & (charges != 0), first)
     total = np.add.reduceat(charges, first)
     broken = zero & np.logical_or.reduceat(charges != 0, first) & (~known | (np.abs(total - np.rint(total)) > 0.01))
-    result: NDArray[np.bool_] = np.repeat(broken, np.diff(structure.residue_starts))
-    return result
+    return np.repeat(broken, np.diff(structure.residue_starts))
 
 
 def with_charges(whole: Structure, chosen: NDArray[np.bool_], charges: NDArray[np.float64], viewer: str,

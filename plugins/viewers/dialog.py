@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+from vmdpotential.errors import Spelling
 from vmdpotential.frontend import messages
 from vmdpotential.parameters import Command, Drawing, Report
 from vmdpotential.progress import Listener, listen_to_progress
 
+from .adapters import in_one_line
 from .form import CommandForm
 
 #: Height of the status, in lines.
@@ -31,14 +33,28 @@ class Task(ABC):
     command : Command
     values : dict
         Values of its parameters.
+    spell : function
+        Spells parameters in messages.
+    warn : function
+        Function that is called with each warning, a line, also from the thread of :meth:`compute`.
+    prefix : str
+        What messages begin with.
     """
 
+    #: The viewer's error, whose text is one line for the user.
+    failure: ClassVar[type[Exception]]
     command: Command
     values: dict[str, Any]
+    spell: Spelling
+    warn: Callable[[str], None]
+    prefix = ""
 
-    @abstractmethod
-    def one_line(self) -> AbstractContextManager[None]:
-        """Return a context that converts errors of the package to the viewer's own error, in one line."""
+    @contextmanager
+    def one_line(self) -> Iterator[None]:
+        """Convert errors that the user can fix to the viewer's own error, with a message of one line."""
+        with (in_one_line(self.failure, self.spell, self.prefix),
+              messages.warnings(lambda text: self.warn(self.prefix + text), self.spell)):
+            yield
 
     def compute(self, listener: Listener) -> Report:
         """Run the command, without using the viewer.

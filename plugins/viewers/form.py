@@ -5,14 +5,15 @@ Often used parameters are shown at once; the others are folded under "Advanced".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vmdpotential.frontend.declarations import in_front
 from vmdpotential.parameters import Command, Parameter
 
-from .adapters import object_role
+from .adapters import default_text, describe_parameter, object_role
 
 #: Largest width of a field, pixels.
 FIELD = 180
@@ -44,6 +45,25 @@ class FormEntry:
     default: str
     help: str
     front: bool
+
+
+def form_entries(command: Command, arguments: Mapping[str, Parameter | None],
+                 shown: Sequence[Parameter]) -> list[FormEntry]:
+    """Return the fields of a command's form: inputs and display first, then other important ones, then the rest.
+
+    Parameters
+    ----------
+    command : Command
+    arguments : mapping
+        The parameters by their names in the viewer; None for the name of the new objects.
+    shown : sequence of Parameter
+        Those of the display.
+    """
+    fields = [FormEntry(name, parameter, default_text(parameter), describe_parameter(parameter), (
+        parameter is not None and (parameter.option.front if parameter in shown else in_front(command, parameter))))
+        for name, parameter in arguments.items()]
+    return sorted(fields, key=lambda entry: (
+        not entry.front, entry.parameter is None or not entry.parameter.required, entry.parameter not in shown))
 
 
 class CommandForm:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from vmdpotential.errors import InputError, OutputError, UsageError
+from vmdpotential.errors import UsageError
 from vmdpotential.parameters import Command, Option
 from vmdpotential.results import Result
 
@@ -43,21 +46,32 @@ def install(
         When 3Dmol.js cannot be downloaded.
     """
     if viewer == "page":
-        return _page(folder, yes, uninstall)
-    plugin = plan_installation(viewer, folder)
-    old = None if plugin.startup is None else startup.read(plugin.startup)
-    target = plugin.folder
-    if uninstall and folder is None:
-        target = startup.folder_of(old) or target
-    if not uninstall and target.exists() and not plugin.contains_plugin(target):
-        raise UsageError("folder", f"{target} contains other files", "choose another folder")
-    lines = _uninstall(plugin, target, old, yes) if uninstall else _install(plugin, old, yes)
-    if not yes:
-        if not uninstall or plugin.contains_plugin(target) or (old is not None and startup.has_block(old)):
-            lines.append(f"nothing has been done; to do it: {_command(viewer, folder, uninstall)}")
-    elif not uninstall:
+        target, file = (folder or page_script.user_folder()) / "node_modules" / "3dmol", None
+        changes, after, title = _changes_of_page(target, uninstall), list[str](), "3Dmol.js"
+    else:
+        plugin = plan_installation(viewer, folder)
+        target, file, title = plugin.folder, plugin.startup, plugin.title
+        old = None if file is None else startup.read(file)
+        block = None if file is None else startup.find_block(old, file)
+        if uninstall and folder is None and block is not None:
+            target = Path(os.fsdecode(block["folder"]))
+        if not uninstall and target.exists() and not plugin.contains_plugin(target):
+            raise UsageError("folder", f"{target} contains other files", "choose another folder")
+        changes, after = (_removals if uninstall else _additions)(plugin, target, old)
+    lines = [line for change in changes for line in (
+        f"{change.past if yes else f'would {change.verb}'} {change.what}", *(f"    {text}" for text in change.details))]
+    lines = [*(lines or [f"{title}: nothing is installed"]), *after]
+    with contextlib.ExitStack() as undo:
+        if yes and not uninstall and not target.exists():
+            undo.callback(startup.remove_folder, target)
+        for change in changes if yes else ():
+            change.make()
+        undo.pop_all()
+    if yes and not uninstall:
         lines.append(f"to undo this: {_command(viewer, folder, uninstall=True)}")
-    return Installation(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=plugin.startup,
+    elif changes and not yes:
+        lines.append(f"nothing has been done; to do it: {_command(viewer, folder, uninstall)}")
+    return Installation(viewer=viewer, folder=target, done=yes, uninstalled=yes and uninstall, startup=file,
                         steps=lines)
 
 
@@ -88,63 +102,50 @@ def _command(viewer: str, folder: Path | None, uninstall: bool) -> str:
                        *(["--uninstall"] if uninstall else []), "--yes"])
 
 
-def _page(folder: Path | None, yes: bool, uninstall: bool) -> Installation:
-    """Download 3Dmol.js into the folder that the page searches, or remove it."""
-    target = (folder or page_script.user_folder()) / "node_modules" / "3dmol"
-    would, did = ("would remove", "removed") if uninstall else (
-        f"{verb} {page_script.ARCHIVE} to" for verb in ("would download", "downloaded"))
-    lines = [f"{did if yes else would} {target}"]
-    if uninstall and not target.exists():
-        lines = ["3Dmol.js is not installed"]
-    elif yes and uninstall:
-        startup.remove_folder(target)
-    elif yes:
-        page_script.download(target)
-    else:
-        lines.append(f"nothing has been done; to do it: {_command('page', folder, uninstall)}")
-    return Installation(viewer="page", folder=target, done=yes, uninstalled=yes and uninstall, startup=None,
-                        steps=lines)
+class _Change(NamedTuple):
+    """A change of files: what is said of it when it has been made and before, what it changes, and its function."""
+
+    past: str
+    verb: str
+    what: str
+    make: Callable[[], None]
+    details: Sequence[str] = ()
 
 
-def _install(plugin: ViewerInstallation, old: bytes | None, yes: bool) -> list[str]:
-    """Copy the plugin and add its lines to the start-up file, if `yes`; return lines that report it."""
-    if not plugin.names:
-        raise InputError(f"{plugin.source}: the plugin's files are missing", "install the package again")
-    lines = [f"{'wrote' if yes else 'would write'} {plugin.folder}: {', '.join([*plugin.names, *plugin.more])}"]
-    new = None
-    if plugin.startup is not None:
-        new = startup.with_block(old, plugin.lines, plugin.startup, plugin.folder)
-        if new == old:
-            lines.append(f"{plugin.startup}: loads it already")
-        else:
-            lines += [f"{'added' if yes else 'would add'} to {plugin.startup}:", *(f"    {x}" for x in plugin.lines)]
-    if yes:
-        existed = plugin.folder.exists()
-        startup.put_folder(plugin.source, plugin.folder, plugin.names, plugin.more)
-        if plugin.startup is not None and new != old:
-            try:
-                startup.replace(plugin.startup, new)
-            except OutputError:
-                if not existed:
-                    startup.remove_folder(plugin.folder)
-                raise
-    return [*lines, *plugin.after]
+def _removal(target: Path) -> _Change:
+    return _Change("removed", "remove", str(target), partial(startup.remove_folder, target))
 
 
-def _uninstall(plugin: ViewerInstallation, target: Path, old: bytes | None, yes: bool) -> list[str]:
-    """Remove the plugin and its lines in the start-up file, if `yes`; return lines that report it."""
-    lines = []
-    if plugin.startup is not None and old is not None and startup.has_block(old):
-        new = startup.removed(old, plugin.startup)
+def _changes_of_page(target: Path, uninstall: bool) -> list[_Change]:
+    """Return the changes for 3Dmol.js, in the folder that the page searches."""
+    if uninstall:
+        return [_removal(target)] if target.exists() else []
+    return [_Change("downloaded", "download", f"{page_script.ARCHIVE} to {target}",
+                    partial(page_script.download, target))]
+
+
+def _additions(plugin: ViewerInstallation, target: Path, old: bytes | None) -> tuple[list[_Change], list[str]]:
+    """Return the changes that install a plugin, and lines for the user."""
+    changes = [_Change("wrote", "write", f"{target}: {', '.join(plugin.contents)}",
+                       partial(startup.put_folder, target, plugin.contents))]
+    if plugin.startup is None:
+        return changes, plugin.after
+    new = startup.with_block(old, plugin.lines, plugin.startup, target)
+    if new == old:
+        return changes, [f"{plugin.startup}: loads it already", *plugin.after]
+    return [*changes, _Change("added", "add", f"to {plugin.startup}:", partial(startup.replace, plugin.startup, new),
+                              plugin.lines)], plugin.after
+
+
+def _removals(plugin: ViewerInstallation, target: Path, old: bytes | None) -> tuple[list[_Change], list[str]]:
+    """Return the changes that remove a plugin, and lines for the user."""
+    changes = []
+    if plugin.startup is not None and startup.find_block(old, plugin.startup) is not None:
+        new = startup.without_block(old, plugin.startup)
         what = "the file, which was made for it" if new is None else "its lines"
-        lines.append(f"{'removed' if yes else 'would remove'} {what}: {plugin.startup}")
-        if yes:
-            startup.replace(plugin.startup, new)
-    if plugin.contains_plugin(target):
-        lines.append(f"{'removed' if yes else 'would remove'} {target}")
-        if yes:
-            startup.remove_folder(target)
-    return [*(lines or [f"{plugin.title}: nothing is installed"]), *plugin.undone]
+        changes.append(_Change("removed", "remove", f"{what}: {plugin.startup}",
+                               partial(startup.replace, plugin.startup, new)))
+    return [*changes, *([_removal(target)] if plugin.contains_plugin(target) else [])], plugin.undone
 
 
 command = Command.of(install, unattended=False, examples=(

@@ -35,14 +35,10 @@ class ViewerInstallation:
     ----------
     title : str
         Name of the viewer.
-    source : Path
-        Folder of the plugin's files.
-    names : list of str
-        Files that are copied.
     folder : Path
-        Folder to which they are copied; it has no other files.
-    more : dict
-        Further files of that folder, ``{name: text}``.
+        Folder of the plugin's files; it has no others.
+    contents : dict
+        The files by their names in that folder.
     startup : Path or None
         File that the viewer runs when it starts, to which `lines` are added.
     lines : list of str
@@ -53,10 +49,8 @@ class ViewerInstallation:
     """
 
     title: str
-    source: Path
-    names: list[str]
     folder: Path
-    more: dict[str, str] = field(default_factory=dict)
+    contents: dict[str, bytes]
     startup: Path | None = None
     lines: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -126,8 +120,7 @@ def _vmd(where: Path | None) -> ViewerInstallation:
         '    puts "vmdpotential: $vmdpotential_message"',
         "}",
     ]
-    old = startup.read(rc)
-    if old is None or startup.was_created(old):
+    if startup.was_created(startup.read(rc), rc):
         # VMD runs the user's file instead of its own, which opens the main menu and therefore has to be run as well
         lines = [f"if {{[info exists env(VMDDIR)] && [file exists [file join $env(VMDDIR) {name}]]}} {{",
                  f"    source [file join $env(VMDDIR) {name}]", "}", *lines]
@@ -136,9 +129,8 @@ def _vmd(where: Path | None) -> ViewerInstallation:
              "the dialog is in Extensions, Modeling and Analysis"]
     if windows:
         after.insert(0, f"VMD reads {name} in the folder that the variable HOME names: set HOME to {home}")
-    source = PLUGINS / "vmd"
-    return ViewerInstallation(
-        "VMD", source, _names(source, "*.tcl", "*.md", "*.png"), folder, {"program.txt": "\n".join(program()) + "\n"},
+    return ViewerInstallation("VMD", folder, {
+        **_contents("vmd", "*.tcl", "*.md", "*.png"), "program.txt": os.fsencode("\n".join(program()) + "\n")},
         rc, lines, after)
 
 
@@ -155,14 +147,12 @@ def _pymol(where: Path | None) -> ViewerInstallation:
     if find_spec("pymol") is None:
         after.insert(0, "PyMOL's Python needs the package too; in PyMOL, print(sys.executable) names that Python: "
                         f"PYTHON -m pip install {shlex.quote(pip_requirement('all'))}")
-    source = PLUGINS / "pymol"
-    return ViewerInstallation("PyMOL", source, _names(source, "*.py", "*.md", "*.png"), parent / "vmdpotential_plugin",
-                  startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
+    return ViewerInstallation("PyMOL", parent / "vmdpotential_plugin", _contents("pymol", "*.py", "*.md", "*.png"),
+                              startup=home / ".pymolpluginsrc.py", lines=lines, after=after)
 
 
 def _chimerax(where: Path | None) -> ViewerInstallation:
     folder = (where or Path.home() / ".chimerax-bundles") / "vmdpotential"
-    source = PLUGINS / "chimerax"
     quoted = f'"{folder}"'
     package = pip_requirement("all")
     chimerax = shutil.which("chimerax") or shutil.which("ChimeraX")
@@ -173,10 +163,13 @@ def _chimerax(where: Path | None) -> ViewerInstallation:
     if chimerax:
         command = f'pip install "{package}"; devel install {quoted}'
         after += ["or in a shell:", f"    {shlex.quote(chimerax)} --nogui --exit --cmd {shlex.quote(command)}"]
-    return ViewerInstallation("ChimeraX", source, _names(source, "*.*", "src/**/*.*"), folder, after=after,
-                  undone=["type on ChimeraX's command line: toolshed uninstall ChimeraX-VMDPotential"])
+    return ViewerInstallation("ChimeraX", folder, _contents("chimerax", "*.*", "src/**/*.*"), after=after,
+                              undone=["type on ChimeraX's command line: toolshed uninstall ChimeraX-VMDPotential"])
 
 
-def _names(source: Path, *patterns: str) -> list[str]:
-    result = {str(path.relative_to(source)) for pattern in patterns for path in source.glob(pattern) if path.is_file()}
-    return sorted(name for name in result if "__pycache__" not in name)
+def _contents(plugin: str, *patterns: str) -> dict[str, bytes]:
+    """Return the files of a plugin that match patterns, by their names."""
+    source = PLUGINS / plugin
+    paths = {path for pattern in patterns for path in source.glob(pattern) if path.is_file()}
+    return {str(path.relative_to(source)): path.read_bytes() for path in sorted(paths)
+            if "__pycache__" not in path.parts}

@@ -37,7 +37,6 @@ def download(target: Path) -> None:
     import hashlib
     import io
     import tarfile
-    import tempfile
     import urllib.request
     from http.client import HTTPException
 
@@ -51,11 +50,10 @@ def download(target: Path) -> None:
     if hashlib.sha512(data).hexdigest() != SHA512:
         raise BackendError(f"{ARCHIVE}: the file differs from the tested one (SHA-512 {SHA512[:16]}...)",
                            "use npm install 3dmol")
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive, tempfile.TemporaryDirectory() as folder:
+    contents = {}
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for name in _KEPT:
             member = archive.extractfile(f"package/{name}")
             assert member is not None
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(member.read())
-        put_folder(Path(folder), target, list(_KEPT), {})
+            contents[name] = member.read()
+    put_folder(target, contents)

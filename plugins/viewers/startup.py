@@ -7,17 +7,19 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from vmdpotential.errors import InputError
 from vmdpotential.io.files.output import output_error, writing_files
 
-# the number counts the line ends that were added before the block; both languages (Tcl, Python) have # comments
-_BEGIN = "# >>> vmdpotential, after {} added line ends >>>"
-_END = "# <<< vmdpotential <<<"
+# both languages (Tcl, Python) have # comments
+_BEGIN, _END = "# >>> vmdpotential >>>", "# <<< vmdpotential <<<"
 _NEW_FILE = "# this file is new: it is removed when nothing but this block is in it"
-_BLOCK = re.compile(
-    rb"# >>> vmdpotential, after (\d) added line ends >>>\r?\n(?P<body>.*?)# <<< vmdpotential <<<\r?\n", re.DOTALL)
+
+#: A block with the two line ends before it: one for a last line without one, and one for a line that is continued.
+_BLOCK = re.compile(rb"\r?\n\r?\n# >>> vmdpotential >>>\r?\n(?P<new># this file is new[^\n]*\n)?"
+                    rb"# plugin folder: (?P<folder>[^\r\n]*).*?# <<< vmdpotential <<<\r?\n", re.DOTALL)
 
 
 def read(path: Path) -> bytes | None:
@@ -36,6 +38,27 @@ def read(path: Path) -> bytes | None:
         raise InputError(f"{path}: cannot be read ({error.strerror}); nothing was changed") from None
 
 
+def find_block(old: bytes | None, path: Path) -> re.Match[bytes] | None:
+    """Return the block in a file's bytes, or None if it has none; its `folder` is the plugin's.
+
+    Raises
+    ------
+    InputError
+        When the block has no end marker.
+    """
+    match = _BLOCK.search(old or b"")
+    if match is None and _BEGIN.encode() in (old or b""):
+        raise InputError(f"{path}: the block of vmdpotential lacks its last line '{_END}'",
+                         "put it back, or remove the block by hand")
+    return match
+
+
+def was_created(old: bytes | None, path: Path) -> bool:
+    """Return whether a file was created for its block, or does not exist yet."""
+    match = find_block(old, path)
+    return old is None or (match is not None and match["new"] is not None)
+
+
 def with_block(old: bytes | None, lines: list[str], path: Path, folder: Path) -> bytes:
     """Return a file's bytes with a block at the end, which replaces an earlier block.
 
@@ -48,65 +71,21 @@ def with_block(old: bytes | None, lines: list[str], path: Path, folder: Path) ->
     path : Path
         Path of the file, for messages.
     folder : Path
-        Folder of the plugin, which is noted in the block for :func:`folder_of`.
+        Folder of the plugin, which is noted in the block.
     """
-    is_new_file = old is None or was_created(old)
-    base = without_block(old or b"", path)
+    base = without_block(old, path) or b""
     end = b"\r\n" if b"\r\n" in base else b"\n"
-    added = 0
-    if base and not base.endswith(b"\n"):
-        added = 1
-    if base.rstrip(b"\r\n").endswith(b"\\"):
-        added += 1  # otherwise the last line would continue into the block
-    body = [
-        _BEGIN.format(added), *([_NEW_FILE] if is_new_file else []), f"# plugin folder: {folder}", *lines,
-        _END, "",
-    ]
-    return base + end * added + end.join(os.fsencode(line) for line in body)
+    body = ["", "", _BEGIN, *[_NEW_FILE] * was_created(old, path), f"# plugin folder: {folder}", *lines, _END, ""]
+    return base + end.join(map(os.fsencode, body))
 
 
-def without_block(old: bytes, path: Path) -> bytes:
-    """Return a file's bytes as they were before the block was added.
-
-    Raises
-    ------
-    InputError
-        When the block has no end marker.
-    """
-    match = _BLOCK.search(old)
-    if match is None:
-        if b"# >>> vmdpotential, after" in old:
-            raise InputError(f"{path}: the block of vmdpotential lacks its last line '{_END}'",
-                             "put it back, or remove the block by hand")
-        return old
-    before = old[: match.start()]
-    for _ in range(int(match[1])):
-        before = before.removesuffix(b"\n").removesuffix(b"\r")
-    return before + old[match.end() :]
-
-
-def has_block(old: bytes | None) -> bool:
-    """Return whether a file's bytes contain a block."""
-    return old is not None and _BLOCK.search(old) is not None
-
-
-def was_created(old: bytes) -> bool:
-    """Return whether a file was created for its block."""
-    match = _BLOCK.search(old)
-    return match is not None and _NEW_FILE.encode() in match["body"]
-
-
-def folder_of(old: bytes | None) -> Path | None:
-    """Return the plugin's folder noted in the block, or None if there is no block."""
-    match = None if old is None else _BLOCK.search(old)
-    result = None if match is None else re.search(rb"^# plugin folder: (.*?)\r?$", match["body"], re.MULTILINE)
-    return None if result is None else Path(os.fsdecode(result[1]))
-
-
-def removed(old: bytes, path: Path) -> bytes | None:
+def without_block(old: bytes | None, path: Path) -> bytes | None:
     """Return a file's bytes without the block, or None if the file was created for it and has no other content."""
-    left = without_block(old, path)
-    return None if not left and was_created(old) else left
+    match = find_block(old, path)
+    if old is None or match is None:
+        return old
+    left = old[: match.start()] + old[match.end() :]
+    return None if not left and match["new"] else left
 
 
 def replace(path: Path, data: bytes | None) -> None:
@@ -127,8 +106,8 @@ def replace(path: Path, data: bytes | None) -> None:
         temporary.write_bytes(data)
 
 
-def put_folder(source: Path, target: Path, names: list[str], more: dict[str, str]) -> None:
-    """Replace a folder by one with copies of some files and further new files; on an error nothing is changed.
+def put_folder(target: Path, contents: Mapping[str, bytes]) -> None:
+    """Replace a folder by one with some files, by their names in it; on an error nothing is changed.
 
     Raises
     ------
@@ -140,11 +119,9 @@ def put_folder(source: Path, target: Path, names: list[str], more: dict[str, str
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
-        for name in names:
+        for name, data in contents.items():
             (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, temporary / name)
-        for name, text in more.items():
-            (temporary / name).write_bytes(os.fsencode(text))
+            (temporary / name).write_bytes(data)
         if target.exists():
             target.rename(old)
         temporary.rename(target)

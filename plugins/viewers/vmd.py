@@ -31,21 +31,10 @@ log = logging.getLogger(__name__)
 SCALE, GREY = range(33, 1057), 2
 
 
-class TclAnswer:
-    """Answers as a Tcl dictionary."""
-
-    def options(self, command: Command) -> tuple[Parameter, ...]:
-        """Return the options of how VMD shows a command's result."""
-        return vmd_options(command)
-
-    def text(self, data: Mapping[str, Any], report: Report, surface: str | None, part: str | None,
-             folder: Path | None) -> str:
-        """Return the entries of a report, `data`, and what VMD draws of it, see :func:`drawn_in_vmd`."""
-        return tcl_list({**data, **drawn_in_vmd(report, surface, part, folder)})
-
-
-#: The answer that is registered.
-TCL_ANSWER = TclAnswer()
+def tcl_answer(data: Mapping[str, Any], report: Report, surface: str | None, part: str | None,
+               folder: Path | None) -> str:
+    """Return the entries of a report, `data`, and what VMD draws of it, see :func:`drawn_in_vmd`, in Tcl."""
+    return tcl_list({**data, **drawn_in_vmd(report, surface, part, folder)})
 
 
 def command_declarations() -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import Surface, molecular_surface
-from vmdpotential.surfaces.drawn import DrawnSurface, patch_labels
+from vmdpotential.surfaces.drawn import patch_labels
 from vmdpotential.surfaces.patches import MIN_NAMED, Patch, find_patches
 
+from .document import Faces
 from .packing import packed
 
 #: Number of atoms above which the triangles of the surface become larger.
@@ -28,16 +28,6 @@ ATOMS = 10_000
 STEP, NAMED = 0.01, 3
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Faces:
-    """Faces of two molecules that touch, turned apart, with a title, a description, and a row for each residue."""
-
-    drawn: DrawnSurface
-    title: str
-    text: str
-    rows: Sequence[Mapping[str, Any]] = ()
 
 
 def colours_surface(grids: Sequence[Grid]) -> bool:

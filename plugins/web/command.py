@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from vmdpotential.results import Result
 
 from ..ions.placement import Placement
 from .content import distances
-from .document import Document
+from .document import Document, Faces, ShownOptions
 from .page import Page, view_page
 
 #: Description of the faces of two molecules.
@@ -57,44 +57,6 @@ class ViewSource:
         whole = Source(structure=self.structure, topology=self.topology, index=self.index, assembly=self.assembly,
                        expand=self.expand)
         return complete_for_display(whole.read(), self.prepare, self.ph)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownOptions:
-    """Options of the shown parts of the structure and the maps."""
-
-    atoms: Annotated[str, Option(
-        "atoms to show: solute (everything but water), all, protein ..., or a selection", metavar="SEL",
-        selection=True, heading="output")] = "solute"
-    level: Annotated[float | None, Option(
-        "initial level of both isosurfaces (positive and negative), in the map's unit; unless given, they enclose a "
-        "tenth of the map; in scenes of Mol*, of the first map of its unit",
-        above=0, front=True, aliases=("isovalue",))] = None
-    cavities: Annotated[bool, Option(
-        "also show the surfaces of closed cavities inside the molecule", heading="surface")] = False
-    plane: Annotated[tuple[str, ...], Option(
-        "planes perpendicular to x, y or z, coloured by each map, in a scene of Mol*, such as z=12.5; a page has "
-        "a slider", metavar="x=|y=|z=...", heading="figure")] = ()
-    patches: Annotated[float | None, Option(
-        "also show the patches of the surface, and list them in a page: connected areas where a map is at least this "
-        "value, in its unit, or at most its negative", above=0, heading="surface")] = None
-    between: Annotated[tuple[str, ...], Option(
-        "two selections of molecules that touch, whose faces are also shown, turned apart and coloured by the "
-        "potential of each", metavar="SEL", selection=True, heading="surface")] = ()
-    title: Annotated[str | None, Option(
-        "title of the page; unless given, that of the structure", heading="figure")] = None
-    margin: Annotated[float, Option(
-        "margin around the shown atoms, within which a map is kept", unit="A", low=0, high=1e4,
-        heading="figure")] = 10.0
-    points: Annotated[int, Option(
-        "largest number of grid points of a map; larger maps are thinned by interpolation", low=1000, high=100_000_000,
-        aliases=("max_points",), heading="figure")] = 2_000_000
-
-    def of_maps(self) -> list[str]:
-        """Return the names of the set options that only have an effect on maps."""
-        default = type(self)()
-        return [name for name in ("level", "cavities", "plane", "patches", "margin", "points")
-                if getattr(self, name) != getattr(default, name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +122,11 @@ def view(
     check_output(output, source.structure, "page", "page.html")
     from vmdpotential.io.maps import map_name, open_map
 
-    from .coloured import Faces, colours_surface
-    from .mvs import SceneOptions, view_scene
+    from .coloured import colours_surface
+    from .mvs import view_scene
 
     written.check()  # before any work
-    planes = [Plane.parse(text) for text in shown.plane]
-    if planes and not written.scene:
+    if [*map(Plane.parse, shown.plane)] and not written.scene:
         raise UsageError("plane", "a page has a slider for its plane", "leave it out, or write a scene, .mvsx")
     structure, done = source.read()
     names = [map_name(item) if isinstance(item, Path) else f"map {n}" for n, item in enumerate(maps, 1)]
@@ -184,20 +145,16 @@ def view(
     for name in shown.of_maps():
         if not (colours_surface(grids) if name in ("patches", "cavities") else grids):
             raise UsageError(name, "there is no map that it applies to", "give a map, or leave out {medium no}")
-    faces = None
     if shown.between:
         touching = registry.get("command", "complementarity")(structure=structure, between=shown.between,
                                                               prepare=source.prepare)
-        faces = Faces(touching.objects["mesh"], " and ".join(shown.between), FACES.format(value=touching.value),
-                      touching.rows)
-    options: dict[str, Any] = {
-        "atoms": shown.atoms, "level": shown.level, "title": shown.title or "", "margin": shown.margin,
-        "points": shown.points, "cavities": shown.cavities, "patches": shown.patches, "faces": faces}
+        shown = replace(shown, faces=Faces(touching.objects["mesh"], " and ".join(shown.between),
+                                           FACES.format(value=touching.value), touching.rows))
     page: Document
     if written.scene:
-        page = view_scene(structure, grids, names, ions, SceneOptions(planes=planes, **options))
+        page = view_scene(structure, grids, names, ions, shown)
     else:
-        page = view_page(structure, grids, ions, names=names, viewer_script=written.viewer_script, **options)
+        page = view_page(structure, grids, ions, shown, names=names, viewer_script=written.viewer_script)
     if output is not None:
         page.save(output, written.force)
     return ViewedPage(page=page, prepared=done[0] if done else None, file=output,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
 from vmdpotential.figures.colours import reading_distance, robust_range, sign_colour, standard_limit
 from vmdpotential.grid.lattice import Grid, Lattice
@@ -24,8 +24,6 @@ from vmdpotential.molecule.structure import Structure
 
 from ..ions.placement import PlacedIon, Placement
 from .packing import packed
-
-Floats = NDArray[np.float64]
 
 #: Statement on the page's values; a half-precision number has 11 significant bits.
 PRECISION = "16-bit floating point, each value to 1 part in 2048"
@@ -133,6 +131,8 @@ def cut(grid: Grid, around: Floats, margin: float, most: int) -> Grid:
 
 def downsampled(grid: Grid, points: int) -> Grid:
     """Return a map of at most `points` points by trilinear interpolation, or the map itself if it has no more."""
+    from scipy.ndimage import zoom
+
     lattice = grid.lattice
     if lattice.size <= points:
         return grid
@@ -145,26 +145,8 @@ def downsampled(grid: Grid, points: int) -> Grid:
             break
         factor *= 1.01
     coarse = Lattice(lattice.origin, extent / np.maximum(np.array(shape) - 1, 1) + (extent == 0), shape)
-    values = np.empty(shape, np.float32)
-    (low, high, part), across, along = (
-        _between((places - start) / h, last)
-        for places, start, h, last in zip(coarse.axes(), lattice.origin, lattice.spacing, steps, strict=True))
-    for i, t in enumerate(part):  # plane by plane, to save memory; trilinear interpolation is linear along each axis
-        plane = (1 - t) * grid.values[low[i]].astype(np.float64) + t * grid.values[high[i]]
-        plane = _linear(plane, *across)
-        values[i] = _linear(plane.T, *along).T
+    values = zoom(grid.values, np.array(shape) / lattice.shape, order=1, mode="nearest")
     return replace(grid, lattice=coarse, values=values)
-
-
-def _between(place: Floats, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Return the nodes below and above places from 0 to `last`, and the weights of the upper ones."""
-    place = np.clip(place, 0, last)
-    low = np.minimum(place.astype(np.int64), max(last - 1, 0))
-    return low, np.minimum(low + 1, last), place - low
-
-
-def _linear(rows: Floats, low: NDArray[np.int64], high: NDArray[np.int64], part: Floats) -> Floats:
-    return rows[low] * (1 - part)[:, None] + rows[high] * part[:, None]
 
 
 def label(grid: Grid) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +34,9 @@ from vmdpotential.surfaces.patches import MIN_NAMED
 from ..ions.placement import PlacedIon, Placement
 from ..viewers import map_surfaces
 from ..viewers.outside import outside_molecule
-from .coloured import Faces, coloured_surface, dry_part, patches_of
+from .coloured import coloured_surface, dry_part, patches_of
 from .content import ion_content, shown_part
-from .document import Document, title_of
+from .document import Document, ShownOptions, title_of
 
 #: Representations of the components that Mol* distinguishes in a structure; ions are drawn from their list.
 DRAWN = {"polymer": "cartoon", "ligand": "ball_and_stick", "branched": "ball_and_stick", "water": "ball_and_stick"}
@@ -64,34 +63,9 @@ class Scene(Document):
     """A scene of Mol* as the content of an .mvsx file."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SceneOptions:
-    """What scenes show: options as those of `view_page`, and what only scenes have.
-
-    Parameters
-    ----------
-    planes : sequence of Plane
-        Planes across an axis, coloured by each map.
-    patches : float, optional
-        Threshold of patches of the surface, which have a scene of their own.
-    faces : Faces, optional
-        Faces of two molecules, which have a scene of their own.
-    """
-
-    atoms: str = "solute"
-    level: float | None = None
-    title: str = ""
-    margin: float = 10.0
-    points: int = 2_000_000
-    cavities: bool = False
-    planes: Sequence[Plane] = ()
-    patches: float | None = None
-    faces: Faces | None = None
-
-
 def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str],
                ions: Placement | Sequence[PlacedIon] | Path | None = None,
-               options: SceneOptions = SceneOptions()) -> Scene:
+               options: ShownOptions | None = None) -> Scene:
     """Return scenes of each map: its colours on the molecular surface and on planes, and isosurfaces of both signs.
 
     Each has the chosen atoms and the ions, and a description with the key of the colours.
@@ -106,7 +80,8 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
         For a selection without atoms, a plane outside the map, or planes or patches that nothing can colour.
     """
     specification = extras.load_optional("molviewspec", "scenes of Mol*", "scenes")
-    shown = select(structure, options.atoms)
+    options = options or ShownOptions()
+    shown, planes = select(structure, options.atoms), [Plane.parse(text) for text in options.plane]
     chosen, listed = structure.take(shown), ion_content(ions, structure)
     covered = shown & ~is_ion(structure)
     around = structure.positions[covered if covered.any() else shown]
@@ -143,11 +118,11 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
                          f"{grid.unit}").strip()
                 add_scene(scene, f"Patches: {name}", _described(f"{above}, in the colours of their means", name,
                                                                 map_meaning(grid), span))
-        if options.planes:
+        if planes:
             scene = new_scene(focused=False)
-            for plane in options.planes:
+            for plane in planes:
                 _add_plane(scene, whole, plane, span)
-            labels = ", ".join(plane.label for plane in options.planes)
+            labels = ", ".join(plane.label for plane in planes)
             add_scene(scene, f"Planes: {name}", _described(f"Plane {labels}", name, map_meaning(grid), span))
         scene = new_scene()
         value = options.level or ISOVALUES.get(grid.unit) or levels.setdefault(

@@ -13,32 +13,25 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
-
 from vmdpotential import __version__
-from vmdpotential.errors import UsageError, VmdpotentialError
+from vmdpotential.errors import VmdpotentialError
 from vmdpotential.figures.colours import COLOUR_STOPS, ISOVALUES
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, select
+from vmdpotential.parameters import change_options, takes_fields
 
 from ..ions.placement import PlacedIon, Placement
 from ..viewers import map_surfaces
 from .atoms import structure_content, surface_content, surface_depth
-from .coloured import Faces, face_content, patches_content
+from .coloured import face_content, patches_content
 from .content import ion_content, map_content, overlaps, values_on_surface
-from .document import Document, title_of
+from .document import Document, ShownOptions, title_of
 from .script import embeddable, find_viewer_script
 
 #: Names of our scripts, in the order of execution, and how many of them also run in a worker.
 SCRIPTS = ("map.js", "surface.js", "work.js", "atoms.js", "scene.js", "pick.js", "measure.js", "panel.js")
 IN_WORKER = 3
-
-#: Largest number of points of a map in the page.
-POINTS = 2_000_000
-
-#: Margin around the shown atoms within which a map is kept, A.
-MARGIN = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,21 +54,16 @@ class Page(Document):
         )
 
 
+@takes_fields(ShownOptions)
 def view_page(
     structure: StructureLike,
     grids: Grid | Sequence[Grid] = (),
     ions: Placement | Sequence[PlacedIon] | Path | None = None,
+    options: ShownOptions | None = None,
     *,
-    atoms: str = "solute",
-    level: float | None = None,
-    title: str = "",
     names: Sequence[str] = (),
-    margin: float = MARGIN,
-    points: int = POINTS,
-    cavities: bool = False,
-    patches: float | None = None,
-    faces: Faces | None = None,
     viewer_script: Path | None = None,
+    **keywords: Any,
 ) -> Page:
     """Return a page that shows a structure, isosurfaces and slices of maps, and ions.
 
@@ -88,50 +76,37 @@ def view_page(
     ions : Placement, sequence of PlacedIon or Path, optional
         Ions with energies, from :func:`vmdpotential.place_ions` or the table that ``ionize`` wrote. Ions of the
         structure are listed in any case.
-    atoms : str
-        Selection of the atoms to show; the default excludes waters.
-    level : float, optional
-        Initial level of the isosurfaces of both signs, in the map's unit.
-    title : str
-        Title of the page; by default that of the structure, or the name of its file.
+    options : ShownOptions, optional
+        What is shown.
     names : sequence of str
         Names of the maps.
-    margin : float, A
-        Margin around the shown atoms within which a map is kept.
-    points : int
-        Largest number of points of a map; larger maps are downsampled.
-    cavities : bool
-        Whether to show the surfaces of closed cavities as well.
-    patches : float, optional
-        Threshold of the patches of the surface, in the maps' unit, which are drawn and listed.
-    faces : Faces, optional
-        Faces of two molecules, turned apart, which can be shown in place of the molecule.
     viewer_script : Path, optional
         3Dmol.js or the folder of its npm package; see :mod:`vmdpotential.plugins.web.script`.
+    **keywords
 
     Raises
     ------
     UsageError
-        For a selection without atoms, a level that is not positive, or patches without a map that colours the surface.
+        For a selection without atoms, a value outside of its limits, or patches without a map that colours the surface.
     InputError
         For a map with values that are not numbers, or a table of ions that cannot be read.
     BackendError
         When 3Dmol.js is not found, or for patches the package that makes surfaces.
     """
-    structure = as_structure(structure)
+    asked, structure = change_options(ShownOptions, options, keywords), as_structure(structure)
+    level, patches, cavities = asked.level, asked.patches, asked.cavities
     grids = [grids] if isinstance(grids, Grid) else list(grids)
-    if level is not None and not 0 < abs(level) < np.inf:
-        raise UsageError("level", "the level must be a number other than 0", value=f"{level:g}")
     names = [*names, *(f"map {n}" for n in range(len(names) + 1, len(grids) + 1))]
     viewer = find_viewer_script(viewer_script)
-    chosen = select(structure, atoms)
+    chosen = select(structure, asked.atoms)
     # ions are drawn from their list
     atoms_shown = chosen & ~is_ion(structure)
     around = structure.positions[atoms_shown if atoms_shown.any() else chosen]
     grids = [grid.covering(around, map_surfaces.BESIDE) for grid in grids]
     source = structure.sources[0] if structure.sources else ""
-    title = title or title_of(structure, "Electrostatic potential")
-    maps = [map_content(grid, name, around, margin, points) for grid, name in zip(grids, names, strict=True)]
+    title = asked.title or title_of(structure, "Electrostatic potential")
+    maps = [map_content(grid, name, around, asked.margin, asked.points)
+            for grid, name in zip(grids, names, strict=True)]
     listed = ion_content(ions, structure)
     warnings = [
         f"{name}: does not cover the atoms shown; are map and structure in the same frame?"
@@ -154,10 +129,10 @@ def view_page(
             missing = f"no molecular surface: {error.text}"
             warnings.append(missing)
     content = {
-        "title": title, "level": None if level is None else abs(level), "maps": maps, "ions": listed,
+        "title": title, "level": level, "maps": maps, "ions": listed,
         "structure": structure_content(shown), "surface": surface, "missing": missing,
-        "source": Path(source).name, "selection": atoms, "stops": list(COLOUR_STOPS),
-        "patches": patched, "faces": None if faces is None else face_content(faces),
+        "source": Path(source).name, "selection": asked.atoms, "stops": list(COLOUR_STOPS),
+        "patches": patched, "faces": None if asked.faces is None else face_content(asked.faces),
     }
     keys = ("name", "unit", "medium", "shape", "spacing", "minimum", "maximum", "thinned", "precision")
     summary = {

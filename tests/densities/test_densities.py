@@ -12,7 +12,7 @@ from MDAnalysis.analysis.density import DensityAnalysis
 from MDAnalysisTests import datafiles
 
 from vmdpotential import io
-from vmdpotential.errors import InputError, UsageError
+from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.io.trajectories.frames import LoadedFrames, Trajectory
 from vmdpotential.molecule.cell import Cell
@@ -200,8 +200,6 @@ def test_what_is_not_known_is_refused():
     for of in ("mass", "electrons", "occupancy"):
         with pytest.raises(InputError):
             counted_atoms(unknown, np.ones(1, bool), of)
-    with pytest.raises(UsageError):
-        counted_atoms(unknown, np.ones(1, bool), "spin")
 
 
 @pytest.mark.parametrize("of", ["number", "mass"])

@@ -18,6 +18,7 @@ from vmdpotential import progress, registry
 from vmdpotential.errors import TaskError
 from vmdpotential.parameters import Report
 from vmdpotential.plugins.pymol import arguments, dialog, feedback
+from vmdpotential.plugins.viewers import adapters
 
 LEFT = QtCore.Qt.MouseButton.LeftButton
 
@@ -88,8 +89,8 @@ def test_every_argument_has_its_field_default_help_and_choices(window):
         given = form.texts()
         for argument, parameter in expected.items():
             field = form.fields[argument]
-            assert field.toolTip() == arguments.describe(parameter) != ""
-            assert given[argument] == arguments.default_text(parameter)
+            assert field.toolTip() == adapters.describe_parameter(parameter) != ""
+            assert given[argument] == adapters.default_text(parameter)
             if parameter is not None and parameter.option.shown() and isinstance(field, QtWidgets.QComboBox):
                 items = [field.itemText(n) for n in range(field.count())]
                 assert items[-1] == parameter.option.shown()[-1]

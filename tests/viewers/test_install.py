@@ -73,7 +73,7 @@ def test_startup_file_is_extended_once_and_restored_to_the_byte(home, viewer, or
     command(viewer=viewer, yes=True)
     once = path.read_bytes()
     assert once.startswith(original)
-    assert once.count(b"# >>> vmdpotential,") == 1
+    assert once.count(b"# >>> vmdpotential >>>") == 1
     command(viewer=viewer, yes=True)
     assert path.read_bytes() == once
     path.write_bytes(once + b"\nputs more\r\n")  # what the user adds later stays
@@ -202,7 +202,7 @@ def test_vmd_loads_the_plugin_and_its_own_file(home, own, tmp_path):
     assert f"VERSION {TCL_VERSION} {int(own is not None)} {int(own is None)}" in done.stdout
     assert done.stdout.count("MENU vmdpotential vmdpotential_tk") == 2
     words = done.stdout.partition("PROGRAM ")[2].splitlines()
-    assert words == plan_installation("vmd").more["program.txt"].splitlines()
+    assert words == plan_installation("vmd").contents["program.txt"].decode().splitlines()
     assert subprocess.run([*words, "--version"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.startswith("vmdpotential ")
 
@@ -278,7 +278,7 @@ def test_the_program_has_no_console_on_windows(home, tmp_path, monkeypatch):
     monkeypatch.setattr(platform, "system", lambda: "Windows")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
     (tmp_path / "pythonw.exe").touch()
-    words = plan_installation("vmd").more["program.txt"].splitlines()
+    words = plan_installation("vmd").contents["program.txt"].decode().splitlines()
     assert words == [str(tmp_path / "pythonw.exe"), "-m", "vmdpotential"]
 
 

@@ -41,7 +41,8 @@ from vmdpotential.plugins.viewers import map_surfaces
 from vmdpotential.plugins.viewers.page_script import user_folder
 from vmdpotential.plugins.web import view_page
 from vmdpotential.plugins.web.atoms import surface_depth
-from vmdpotential.plugins.web.mvs import SceneOptions, view_scene
+from vmdpotential.plugins.web.document import ShownOptions
+from vmdpotential.plugins.web.mvs import view_scene
 from vmdpotential.plugins.web.script import embeddable, find_viewer_script
 from vmdpotential.surfaces import molecular_surface
 from vmdpotential.surfaces.patches import find_patches
@@ -496,7 +497,7 @@ def test_what_only_maps_have_is_refused_without_them(ion_box, npm, tmp_path, opt
 
 def test_patches_need_a_surface_and_a_map_that_colours_it(ion_box, npm, monkeypatch):
     structure, potential = ion_box
-    orbital, options = dataclasses.replace(potential, unit="bohr^-3/2"), SceneOptions(atoms="all", patches=0.8)
+    orbital, options = dataclasses.replace(potential, unit="bohr^-3/2"), ShownOptions(atoms="all", patches=0.8)
     water = Structure(structure.positions[:3], ["OH2", "H1", "H2"], ["TIP3"] * 3, [1] * 3, [0] * 3,
                       elements=["O", "H", "H"])
     for shown, grid in ((structure, orbital), (water, potential)):
@@ -515,7 +516,7 @@ def test_patches_need_a_surface_and_a_map_that_colours_it(ion_box, npm, monkeypa
     monkeypatch.setattr("vmdpotential.plugins.web.coloured.molecular_surface", missing)
     with pytest.raises(BackendError):
         view_scene(structure, [potential], ["a"], options=options)
-    assert titles_of(view_scene(structure, [potential], ["a"], options=SceneOptions(atoms="all"))) == ["Isosurfaces: a"]
+    assert titles_of(view_scene(structure, [potential], ["a"], options=ShownOptions(atoms="all"))) == ["Isosurfaces: a"]
 
 
 def test_tooltips_of_patches_state_the_whole_unit(ion_box):
@@ -523,7 +524,7 @@ def test_tooltips_of_patches_state_the_whole_unit(ion_box):
     structure, potential = ion_box
     unit = "counts at 1 M, scaled"
     scene = view_scene(structure, [dataclasses.replace(potential, unit=unit)], ["a"],
-                       options=SceneOptions(atoms="all", patches=0.8))
+                       options=ShownOptions(atoms="all", patches=0.8))
     with zipfile.ZipFile(BytesIO(scene.content)) as archive:
         patches = json.loads(archive.read("index.mvsj"))["snapshots"][1]
     (mesh,) = [node["params"] for node in nodes_of(patches) if "group_tooltips" in node.get("params", {})]

@@ -13,15 +13,15 @@ import vmdpotential as vp
 from vmdpotential import registry
 from vmdpotential.figures.colours import COLOUR_STOPS, sign_colour
 from vmdpotential.frontend import cli
-from vmdpotential.grid.planes import Plane
 from vmdpotential.plugins.viewers import vmd
 from vmdpotential.plugins.web import view_page
-from vmdpotential.plugins.web.mvs import ION, SceneOptions, view_scene
+from vmdpotential.plugins.web.document import ShownOptions
+from vmdpotential.plugins.web.mvs import ION, view_scene
 
 
 def test_mol_star_shows_surface_key_plane_and_ions(browser, small, tmp_path):
     path = tmp_path / "scene.mvsx"
-    options = SceneOptions(planes=[Plane.parse("z=1")])
+    options = ShownOptions(plane=("z=1",))
     view_scene(small.structure, [small.grid], ["potential"], small.ions, options).save(path)
     molstar.open_scene(browser, path, tmp_path)
     assert browser.run("viewer.plugin.managers.snapshot.state.entries.size") == 3

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES, in_table
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 _ELEMENT_COLOURS = {
     "C": "#808080", "N": "#3050f8", "O": "#e8271a", "S": "#d9b600", "P": "#f08000", "H": "#ffffff",

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.figures.surfaces import SurfacePanel, compose_panels
 from vmdpotential.surfaces import Surface
 from vmdpotential.surfaces.contact import join_surfaces
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 #: Distance between the pages and rows of a mesh, A.
 APART = 6.0

@@ -12,8 +12,6 @@ from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.units import DEFAULT_TEMPERATURE, POTENTIAL_UNITS, coulomb_constant
 
-Floats = NDArray[np.float64]
-
 #: Equidistant colours from the most negative value (red) via 0 (white) to the most positive (blue): ColorBrewer's RdBu
 #: without its darkest ends, which can be read without distinguishing red and green.
 COLOUR_STOPS = ("#9e1224", "#d96b54", "#f7c7b0", "#f7f7f7", "#b3d4e8", "#5799c9", "#0f4f99")

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.surfaces import Surface
-
-Floats = NDArray[np.float64]
 
 #: Words for directions: the axes of the coordinates, and the principal axes of the surface.
 AXES, PRINCIPAL = ("x", "y", "z"), ("long", "middle", "short")

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vmdpotential.arrays import Floats
 
 #: Directions in the picture, and distances, A, at which neighbours that hide light are searched, and the distance in
 #: space beyond which they hide none.

@@ -13,8 +13,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError, one_line
 from vmdpotential.figures.atoms import draw_atoms
 from vmdpotential.figures.colours import COLOUR_STOPS, check_range, colour_range
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.image import AxesImage
 
-Floats = NDArray[np.float64]
 #: How the interior of a molecular surface is drawn on a slice, the default first.
 INTERIORS = ("shown", "outlined", "masked")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.figures import layout, prepare
 from vmdpotential.figures.atoms import draw_atoms
 from vmdpotential.figures.colours import rgb_of
@@ -25,8 +26,6 @@ from vmdpotential.surfaces import Surface
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 #: Colour of the edges of a surface, and their widths in front of nothing and of other parts, points.
 EDGE, EDGE_WIDTHS = "#303030", (0.6, 0.35)

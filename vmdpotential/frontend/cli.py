@@ -88,7 +88,7 @@ def run(arguments: Sequence[str]) -> None:
         terminal.close()
     if as_json or for_vmd:  # the report's lines are included for viewers that run the program
         data = {**report.data, "report": list(report.lines), **({} if failure is None else _fields(failure))}
-        text = json.dumps(data, allow_nan=False) if not for_vmd else registry.get("answer", "tcl").text(
+        text = json.dumps(data, allow_nan=False) if not for_vmd else registry.get("answer", "tcl")(
             data, report, surface, part, Path(answer).parent if answer else None)
         if answer:
             Path(answer).write_text(text, "ascii")
@@ -190,7 +190,7 @@ def _spelling(arguments: Sequence[str]) -> Spelling:
     with contextlib.suppress(VmdpotentialError):  # no such command
         parameters = {p.name: p for p in called_command(words).parameters} if words else {}
         if words and is_for_tcl(arguments):
-            shown = registry.get("answer", "tcl").options(called_command(words))
+            shown = registry.get("answer", "tcl-options")(called_command(words))
             parameters = {p.name: p for p in shown} | parameters
 
     def tcl(name: str, value: str) -> str:

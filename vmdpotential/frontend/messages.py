@@ -23,8 +23,7 @@ def owner(name: str, parameters: Container[str]) -> Command | None:
     """Return the command with an option that is not among the parameters of the current one; None for other names."""
     if name in parameters or name not in _OWNERS:
         return None
-    command: Command = registry.get("command", _OWNERS[name])
-    return command
+    return registry.get("command", _OWNERS[name])
 
 
 def as_package_error(error: VmdpotentialError | MemoryError) -> VmdpotentialError:

@@ -147,5 +147,4 @@ def differentiate_trace(value: Scalar, r2: Expression, rinv: Expression) -> Expr
             for number, power in enumerate(program.powers())
             if power is not None and program.steps[number][0] != "input"}
     pairs = {name: (leaf, None) for name, leaf in leaves.items()} | dual.inputs(r2, rinv)
-    result: Expression | None = run_program(program, dual, pairs, done=done)[program.results[0]][1]
-    return result
+    return run_program(program, dual, pairs, done=done)[program.results[0]][1]

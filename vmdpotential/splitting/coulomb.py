@@ -61,21 +61,18 @@ class Splitting:
     @cached_property
     def polynomial(self) -> Floats:
         """(d + 1,) coefficients of L inside the radius in powers of (r/radius)^2, 1/A."""
-        result: Floats = _polynomials(tuple(self.legendre.tolist()))[0] / self.radius
-        return result
+        return _polynomials(tuple(self.legendre.tolist()))[0] / self.radius
 
     def long(self, r: ArrayLike) -> Floats:
         """Return the smooth part (1/A) at distances r (A)."""
         r = np.asarray(r, np.float64)
         inside = np.polynomial.polynomial.polyval(np.minimum(r / self.radius, 1.0) ** 2, self.polynomial)
-        result: Floats = np.where(r < self.radius, inside, 1 / np.maximum(r, self.radius))
-        return result
+        return np.where(r < self.radius, inside, 1 / np.maximum(r, self.radius))
 
     def window(self, k: ArrayLike) -> Floats:
         """Return psi^(k radius): the smooth part's transform at wave numbers k (1/A) over 4 pi / k^2."""
-        result: Floats = np.tensordot(self.legendre,
-                                      legendre_transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
-        return result
+        return np.tensordot(self.legendre,
+                            legendre_transforms(len(self.legendre), np.asarray(k) * self.radius), 1)
 
     def window_table(self, scale: float, count: int) -> Floats:
         """Return the window at wave numbers n / `scale`, n from 0 to `count` - 1.
@@ -93,8 +90,7 @@ class Splitting:
         signs = np.where(np.arange(len(at_end)) // 2 % 2, -2.0, 2.0)
         inverse = 1 / s
         sine, cosine = (np.polynomial.polynomial.polyval(inverse**2, (signs * at_end)[n::2]) for n in (0, 1))
-        result: Floats = inverse * (np.sin(s) * sine + np.cos(s) * inverse * cosine)
-        return result
+        return inverse * (np.sin(s) * sine + np.cos(s) * inverse * cosine)
 
     def short(self) -> Bound:
         """Return the short-range part as an interaction."""
@@ -169,8 +165,7 @@ def euler_sum(order: int, k: ArrayLike) -> Floats:
     """Return the sum over s of sinc^(2 order)(k + 2 pi s), the power of a B-spline's aliases; k is per mesh step."""
     k = np.asarray(k, np.float64)
     images = k / (2 * np.pi) + np.arange(-3, 4).reshape(-1, *[1] * k.ndim)
-    result: Floats = (np.sinc(images) ** (2 * order)).sum(0)
-    return result
+    return (np.sinc(images) ** (2 * order)).sum(0)
 
 
 @cache

@@ -69,8 +69,7 @@ class Gaussian:
 
     def window(self, k: ArrayLike) -> Floats:
         """Return the potential's transform at wave numbers k (1/A) over 4 pi / k^2."""
-        result: Floats = np.exp(-0.5 * np.square(np.asarray(k, np.float64) * self.width))
-        return result
+        return np.exp(-0.5 * np.square(np.asarray(k, np.float64) * self.width))
 
     def window_table(self, scale: float, count: int) -> Floats:
         """Return the window at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""

@@ -215,8 +215,7 @@ class Mesh:
             kernel *= np.exp(-self.splitting.kappa * np.sqrt(r2))
         kernel[near] = inside
         # the Fourier transform of an even sequence is a cosine transform
-        result: Floats = dctn(kernel, type=1, overwrite_x=True, workers=-1)
-        return result
+        return dctn(kernel, type=1, overwrite_x=True, workers=-1)
 
 
 def spline_correction(order: int, phase: Floats) -> Floats:
@@ -224,8 +223,7 @@ def spline_correction(order: int, phase: Floats) -> Floats:
 
     ``(sinc^p / euler_sum)^2`` for phases per node (:func:`vmdpotential.splitting.coulomb.mesh_loss`).
     """
-    correction: Floats = (np.sinc(phase / (2 * np.pi)) ** order / euler_sum(order, phase)) ** 2
-    return correction
+    return (np.sinc(phase / (2 * np.pi)) ** order / euler_sum(order, phase)) ** 2
 
 
 def fast_length(n: int) -> int:
@@ -249,8 +247,7 @@ def _turned(half: int, reach: int) -> Floats:
     """
     m = np.arange(half + 1.0)
     t = np.maximum(m - reach, 0) / (half - reach)
-    turned: Floats = np.minimum(m, reach) + (half - reach) * t * (1 - t**4 * (7 + t * (-14 + t * (10 - 2.5 * t))))
-    return turned
+    return np.minimum(m, reach) + (half - reach) * t * (1 - t**4 * (7 + t * (-14 + t * (10 - 2.5 * t))))
 
 
 def over_cell(cell: Cell, spacing: float, order: int, ratio: float, split: SplittingChoice = optimal_splitting) -> Mesh:

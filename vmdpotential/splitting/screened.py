@@ -110,8 +110,7 @@ class Screened:
         inside = np.polynomial.polynomial.polyval(
             np.minimum(r, self.radius) ** 2 - self.radius**2 / 2, self.shifted)
         far = np.maximum(r, self.radius)
-        result: Floats = np.where(r < self.radius, inside, np.exp(-far * self.kappa) / far)
-        return result
+        return np.where(r < self.radius, inside, np.exp(-far * self.kappa) / far)
 
     def window(self, k: ArrayLike) -> Floats:
         """Return the smooth part's transform at wave numbers k (1/A) over 4 pi / (k^2 + kappa^2)."""

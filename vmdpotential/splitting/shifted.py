@@ -71,16 +71,14 @@ class SmoothCutoff:
         x = np.minimum(r / self.cutoff, 1.0)
         # `inner` is P or 1/r
         rest = x**3 - np.where(r < self.radius, 0.0, 2 * x)
-        result: Floats = np.where(x < 1, self.inner.long(r) + rest / self.cutoff, 0.0)
-        return result
+        return np.where(x < 1, self.inner.long(r) + rest / self.cutoff, 0.0)
 
     def window(self, k: ArrayLike) -> Floats:
         """Return the smooth part's transform at wave numbers k (1/A) over 4 pi / k^2."""
         k = np.asarray(k, np.float64)
         turns, part = k * self.radius / np.pi, self.radius / self.cutoff  # numpy's sinc counts in half turns
         within = 4 * part**2 * (np.sinc(turns) - np.sinc(turns / 2) ** 2 / 2)
-        result: Floats = self.inner.window(k) + within + _beyond(k * self.cutoff)
-        return result
+        return self.inner.window(k) + within + _beyond(k * self.cutoff)
 
     def window_table(self, scale: float, count: int) -> Floats:
         """Return the window at wave numbers n / `scale` (1/A), n from 0 to `count` - 1."""
@@ -111,8 +109,7 @@ def _beyond(s: Floats) -> Floats:
     large = np.maximum(s, 1.0)
     cosine = np.cos(large)
     terms = 4 + 8 * cosine + 24 / large * ((1 - cosine) / large - np.sin(large))
-    result: Floats = np.where(s < 1, polyval(np.minimum(s, 1.0) ** 2, _SERIES), terms / (large * large))
-    return result
+    return np.where(s < 1, polyval(np.minimum(s, 1.0) ** 2, _SERIES), terms / (large * large))
 
 
 @cache

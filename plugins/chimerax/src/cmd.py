@@ -124,8 +124,7 @@ class Choice(DynamicEnum):  # type: ignore[misc]
             word, _, rest = next_token(text, convert=True)
             if word in self.option.allowed():
                 return word, word, rest
-        result: tuple[str, str, str] = super().parse(text, session)
-        return result
+        return super().parse(text, session)
 
 
 def annotation(parameter: Parameter) -> Described:

@@ -230,8 +230,7 @@ def read_volume(volume: Any) -> Grid:
 def _header(volume: Any) -> Mapping[str, str]:
     """Return the header of a map made here, or else of its file: unit and provenance, which ChimeraX does not keep."""
     if hasattr(volume, "vmdpotential_header"):
-        header: Mapping[str, str] = volume.vmdpotential_header
-        return header
+        return volume.vmdpotential_header
     path = volume.data.path
     if not isinstance(path, str) or not Path(path).is_file():
         return {}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from chimerax.core.errors import UserError
 
 from vmdpotential.grid.lattice import Grid
-from vmdpotential.parameters import Command, Report
+from vmdpotential.parameters import Report
 from vmdpotential.plugins.live.live_map import LiveMap
 from vmdpotential.plugins.viewers.following import FollowingMap
 from vmdpotential.plugins.viewers.map_surfaces import covering_surface, same_molecules
 
-from .convert import Selected, positions_now
+from .convert import positions_now
 from .show import put_values
 
 #: ChimeraX's trigger before each drawing.
@@ -26,18 +25,10 @@ class Live(FollowingMap):  # type: ignore[misc]
 
     Parameters
     ----------
-    session : ChimeraX's session
-    command : Command
-    inputs : mapping
-        Inputs of the command by name, for session files.
-    convert : function
-        Function that returns the present values and atoms of the command.
-    spell : function
-        Function that spells parameters in errors.
+    task : Task
+        The finished run of the command ``live``.
     volume : ChimeraX's map model
         The map to redraw.
-    selected : Selected
-        The atoms of the map.
     live_map : LiveMap
         The result of the command ``live``.
     """
@@ -45,12 +36,11 @@ class Live(FollowingMap):  # type: ignore[misc]
     failures = (*FollowingMap.failures, UserError)
     whole = "potential map"
 
-    def __init__(self, session: Any, command: Command, inputs: Mapping[str, Any], convert: Any, spell: Any,
-                 volume: Any, selected: Selected, live_map: LiveMap) -> None:
-        super().__init__(spell)
-        self.session, self.command, self.inputs, self.convert = session, command, inputs, convert
-        self.volume, self.selected, self.live_map = volume, selected, live_map
-        self._seen: Any = selected.structure.positions
+    def __init__(self, task: Any, volume: Any, live_map: LiveMap) -> None:
+        super().__init__(task.spell)
+        self.task, session = task, task.session
+        self.volume, self.selected, self.live_map = volume, task.selected, live_map
+        self._seen: Any = self.selected.structure.positions
         self._handler: Any = None
         if session.triggers.has_trigger(TRIGGER):
             self._handler = session.triggers.add_handler(TRIGGER, lambda *event: self.look())
@@ -68,11 +58,11 @@ class Live(FollowingMap):  # type: ignore[misc]
             self._handler = None
 
     def _tell(self, text: str) -> None:
-        self.session.logger.warning(f"potential live: {text}")
+        self.task.session.logger.warning(f"potential live: {text}")
 
     def _ask(self) -> None:
         if self._due() or len(self.selected.atoms) != len(self.selected.structure):
-            values, selected = self.convert(self.session)
+            values, selected = self.task.convert_again()
             if selected.atoms != self.selected.atoms or not same_molecules(selected.structure, self.selected.structure):
                 self.selected, self._seen = selected, selected.structure.positions
                 self.latest.ask(values, None)
@@ -86,8 +76,7 @@ class Live(FollowingMap):  # type: ignore[misc]
         """Return the map of new positions, or of other atoms; called in the thread."""
         values, positions = request
         if values is None:
-            grid: Grid = self.live_map.update(positions)
-            return grid
-        report: Report = self.command(**values)
+            return self.live_map.update(positions)
+        report: Report = self.task.command(**values)
         self.live_map, grid = report.objects["live"], report.objects["grid"]
         return grid

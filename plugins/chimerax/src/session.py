@@ -33,8 +33,8 @@ class KeptAttributes(StateManager):  # type: ignore[misc]
         if live is None or not live.running or live.volume.deleted:
             return None
         # what was specified is kept as text, as ChimeraX keeps the atoms only
-        inputs = {name: getattr(value, "spec", value) for name, value in live.inputs.items()}
-        return {"command": live.command.name, "inputs": inputs, "map": live.volume}
+        inputs = {name: getattr(value, "spec", value) for name, value in live.task.inputs.items()}
+        return {"command": live.task.command.name, "inputs": inputs, "map": live.volume}
 
     def include_state(self) -> bool:
         """Return whether there is something to save; without it, the file can be opened without this bundle."""
@@ -71,5 +71,4 @@ def keep_attributes(session: Any) -> KeptAttributes:
     """Return the session's object that saves attributes of models, made at its first use."""
     if not hasattr(session, "vmdpotential_kept"):
         session.vmdpotential_kept = KeptAttributes(session)  # ChimeraX registers such an attribute
-    kept: KeptAttributes = session.vmdpotential_kept
-    return kept
+    return session.vmdpotential_kept

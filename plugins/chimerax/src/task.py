@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -59,9 +58,12 @@ class Task(dialog.Task):  # type: ignore[misc]
         For errors that the user can fix, in one line.
     """
 
+    failure = UserError
+
     def __init__(self, session: Any, command: Command, inputs: Mapping[str, Any], warn: Callable[[str], None]) -> None:
         self.session, self.command, self.inputs, self.warn = session, command, inputs, warn
         self.name, self.spell = PREFIX + command.name, spelling(command)
+        self.prefix = f"{self.name}: "
         self.models: list[Any] = []
         with self.one_line():
             inputs = by_own_names((*command.parameters, *surface_options(command)), inputs)
@@ -106,19 +108,21 @@ class Task(dialog.Task):  # type: ignore[misc]
         """Keep a map model up to date, by the result of a live map."""
         from .live import Live
 
-        assert self.selected is not None
-        self.session.vmdpotential_live = Live(
-            self.session, self.command, self.inputs, partial(_convert_again, self.command, self.inputs), self.spell,
-            volume, self.selected, report.objects["live"])
+        self.session.vmdpotential_live = Live(self, volume, report.objects["live"])
+
+    def convert_again(self) -> tuple[dict[str, Any], Selected | None]:
+        """Return the values of the command with the atoms that its specification selects at present."""
+        inputs, spec = self.inputs, getattr(self.inputs.get("structure"), "spec", None)
+        if spec is not None:
+            inputs = {**inputs, "structure": AtomsArg.parse(spec, self.session)[0]}
+        return _convert(self.command, inputs, self.session)
 
     @contextlib.contextmanager
     def one_line(self) -> Iterator[None]:
         """Convert errors that the user can fix to ChimeraX's own error, with a message of one line."""
         try:
-            with messages.warnings(lambda text: self.warn(f"{self.name}: {text}"), self.spell):
+            with super().one_line():
                 yield
-        except (VmdpotentialError, MemoryError) as error:
-            raise UserError(f"{self.name}: {messages.one_line(error, self.spell)}") from error
         except ImportError as error:
             raise UserError(f"{self.name}: {missing.describe(error)}") from error
 
@@ -146,13 +150,6 @@ def continue_live(session: Any, command: str, inputs: Mapping[str, Any], map: An
     except (UserError, AnnotationError, VmdpotentialError, KeyboardInterrupt) as error:
         session.logger.warning(f"{PREFIX}{command}: the map of the session is not followed: "
                                f"{error or messages.STOPPED}")
-
-
-def _convert_again(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple[dict[str, Any], Selected | None]:
-    """Return the values of a command with the atoms that its specification selects at present."""
-    spec = getattr(inputs.get("structure"), "spec", None)
-    return _convert(command, inputs if spec is None else {**inputs, "structure": AtomsArg.parse(spec, session)[0]},
-                    session)
 
 
 def spelling(command: Command) -> Spelling:
@@ -250,15 +247,11 @@ def _convert(command: Command, inputs: Mapping[str, Any], session: Any) -> tuple
     if selected is not None:
         for parameter in command.parameters:
             if parameter.option.selection and parameter.name in values:
-                value = values[parameter.name]
-                picked = [_picked(session, parameter, text, selected)
-                          for text in (value if parameter.several else [value])]
-                values[parameter.name] = picked if parameter.several else picked[0]
+                values[parameter.name] = _picked(session, parameter, values[parameter.name], selected)
         adapters.with_frames(command, values, lambda: read_frames(source), changes)
     return values, selected
 
 
-def _picked(session: Any, parameter: Parameter, text: str, atoms: Selected) -> str:
-    """Return a selection within the atoms, as an atom specification of ChimeraX or else in this program's language."""
-    picked: str = adapters.selection(parameter, text, atoms.structure, lambda word: rows_of(session, atoms, word))
-    return picked
+def _picked(session: Any, parameter: Parameter, texts: Any, atoms: Selected) -> Any:
+    """Return selections within the atoms, as atom specifications of ChimeraX or else in this program's language."""
+    return adapters.selections(parameter, texts, atoms.structure, lambda word: rows_of(session, atoms, word))

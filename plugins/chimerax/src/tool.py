@@ -13,13 +13,12 @@ from chimerax.map import MapArg, MapsArg, Volume
 from chimerax.ui import MainToolWindow
 from Qt import QtCore, QtWidgets  # noqa: F401 - modules of Qt, which the panel uses
 
-from vmdpotential.frontend.declarations import as_text, in_front
 from vmdpotential.parameters import Command, Parameter
 from vmdpotential.plugins.viewers import adapters
-from vmdpotential.plugins.viewers.adapters import object_role
+from vmdpotential.plugins.viewers.adapters import default_text, object_role
 from vmdpotential.plugins.viewers.dialog import DialogPanel
 from vmdpotential.plugins.viewers.display import surface_options
-from vmdpotential.plugins.viewers.form import CommandForm, FormEntry
+from vmdpotential.plugins.viewers.form import CommandForm, form_entries
 
 from .task import Task, end_live
 
@@ -49,7 +48,7 @@ class ChimeraX:
         values: dict[str, Any] = {"name": inputs.get("name", "")}
         for name, text in inputs.items():
             parameter = parameters.get(name)
-            if parameter is None or (text == _default(parameter) and not object_role(parameter)):
+            if parameter is None or (text == default_text(parameter) and not object_role(parameter)):
                 continue
             if text.strip() or parameter.required:
                 values[name] = self._value(parameter, text.strip())
@@ -85,25 +84,6 @@ class ChimeraX:
         return [*(["all", "sel"] if kind == "structure" else []), *(f"#{model.id_string}" for model in models)]
 
 
-def entries(command: Command) -> list[FormEntry]:
-    """Return the fields of a command's form: inputs and display, then other important ones, then the rest."""
-    offered, shown = adapters.offered_parameters(command), surface_options(command)
-    fields = [FormEntry(p.name, p, _default(p), adapters.describe_parameter(p),
-                        in_front(command, p)) for p in offered if p.required]
-    fields += [FormEntry(p.name, p, _default(p), adapters.describe_parameter(p), p.option.front) for p in shown]
-    others = [FormEntry(p.name, p, _default(p), adapters.describe_parameter(p), in_front(command, p))
-              for p in offered if not p.required]
-    if not adapters.to_file(command):
-        others.append(FormEntry("name", None, "", "name of the new models", False))
-    return sorted([*fields, *others], key=lambda entry: not entry.front)
-
-
-def _default(parameter: Parameter) -> str:
-    if parameter.required:
-        return "all" if object_role(parameter) == "structure" else ""
-    return as_text(parameter.default)
-
-
 class Potential(ToolInstance):  # type: ignore[misc]
     """The dialog of a session."""
 
@@ -116,7 +96,11 @@ class Potential(ToolInstance):  # type: ignore[misc]
         viewer = ChimeraX(session)
         self.tool_window = MainToolWindow(self)
         commands = adapters.viewer_commands(session.logger.warning)
-        forms = [CommandForm(Qt, command, entries(command), viewer.choices) for command in commands]
+        forms = [CommandForm(Qt, command, form_entries(command, {
+            **{p.name: p for p in adapters.offered_parameters(command)},
+            **({} if adapters.to_file(command) else {"name": None}),
+            **{p.name: p for p in surface_options(command)}}, surface_options(command)), viewer.choices)
+            for command in commands]
         self.panel = DialogPanel(Qt, viewer, forms)
         layout = QtWidgets.QVBoxLayout(self.tool_window.ui_area)
         layout.setContentsMargins(0, 0, 0, 0)
