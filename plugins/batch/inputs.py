@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from vmdpotential import __version__
-from vmdpotential.errors import InputError, OutputError, UsageError, VmdpotentialError
+from vmdpotential.errors import InputError, OutputError, UsageError, VmdpotentialError, plain_spelling
 from vmdpotential.execution.cluster import cluster_pool
 from vmdpotential.execution.pools import WorkerError, collect_blocks
 from vmdpotential.execution.processes import Processes
 from vmdpotential.execution.work import Work, WorkNeeds, work_fingerprint
+from vmdpotential.frontend import messages
 from vmdpotential.io.files import output as files
 from vmdpotential.io.files import text as text_files
 from vmdpotential.io.files.hidden import remove_abandoned
@@ -136,26 +136,10 @@ class _Inputs(Work):
     def block(self, numbers: range) -> Mapping[str, Any]:
         """Compute an input; return its values for the table, and the warnings that were issued."""
         item = self.items[numbers[0]]
-        warnings = _Warnings()
-        logger = logging.getLogger("vmdpotential")
-        logger.addHandler(warnings)
-        try:
+        lines: list[str] = []
+        with messages.warnings(lines.append, plain_spelling):
             figures = self.make(item)
-        finally:
-            logger.removeHandler(warnings)
-        return {**figures, "message": "; ".join(line.removeprefix(f"{item.path}: ") for line in warnings.lines)}
-
-
-class _Warnings(logging.Handler):
-    """A handler that keeps the text of warnings."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the text of a warning, in one line."""
-        self.lines.append(" ".join(record.getMessage().split()))
+        return {**figures, "message": "; ".join(line.removeprefix(f"{item.path}: ") for line in lines)}
 
 
 @dataclass(frozen=True)

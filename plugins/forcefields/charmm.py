@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.arrays import Floats, Integers
-from vmdpotential.errors import BackendError, InputError, listed_words
-from vmdpotential.extras import install_command
+from vmdpotential.errors import InputError, listed_words
+from vmdpotential.extras import load_optional
 from vmdpotential.io.files.text import buffered_stream, format_suffix, read_text, reading_file
 from vmdpotential.molecule.nonbonded import Nonbonded, pairs_by_bonds, unique_pairs
 from vmdpotential.molecule.structure import Structure, Topology
@@ -127,12 +127,10 @@ class _Parameters:
 
 def _read(files: Sequence[Path], numbered: bool) -> tuple[_Parameters, float]:
     """Return the parameters, and the scale factor of charges in 1-4 pairs (e14fac)."""
-    try:
-        from parmed import AtomType
-        from parmed.charmm import CharmmParameterSet
-    except ImportError:
-        raise BackendError(f"{files[0]}: needs ParmEd to be read",
-                           f"install it with {install_command('forcefields')}") from None
+    load_optional("parmed", f"{files[0]}: CHARMM's parameters", "forcefields")
+    from parmed import AtomType
+    from parmed.charmm import CharmmParameterSet
+
     parameters = CharmmParameterSet()
     parameters.atom_types_str = _Types(AtomType)
     factors = {}

@@ -16,8 +16,8 @@ import numpy as np
 
 from vmdpotential import cache, memory, units
 from vmdpotential.arrays import Floats, Integers
-from vmdpotential.errors import BackendError, InputError, listed_words, shorten_text
-from vmdpotential.extras import install_command
+from vmdpotential.errors import InputError, listed_words, shorten_text
+from vmdpotential.extras import load_optional
 from vmdpotential.io.files.text import reading_file
 from vmdpotential.molecule import elements
 from vmdpotential.molecule import nonbonded as molecule_nonbonded
@@ -77,11 +77,9 @@ def nonbonded(structure: Structure, files: Sequence[Path], scripts: bool = False
     BackendError
         When OpenMM is not installed.
     """
-    try:
-        from openmm import XmlSerializer, app
-    except ImportError:
-        raise BackendError(f"{files[0]}: needs OpenMM to be read",
-                           f"install it with {install_command('forcefields')}") from None
+    load_optional("openmm", f"{files[0]}: OpenMM's force fields", "forcefields")
+    from openmm import XmlSerializer, app
+
     names = ", ".join(str(path) if len(path.parts) < 3 else path.name for path in files)
     system = next((path for path in files if is_system(path)), None)
     if system is not None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from vmdpotential import memory
 from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, get_engine
-from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, tiled_plane
@@ -72,9 +71,6 @@ def orbital_map(wavefunction: Wavefunction, lattice: Lattice, index: int, spin: 
         If the engine is not available on this computer.
     """
     backend, channel = get_engine(engine), wavefunction.channel(spin)
-    if not 0 <= index < len(channel.occupations):
-        raise UsageError("index", f"{wavefunction.name} has orbitals 0 to {len(channel.occupations) - 1}",
-                         value=str(index))
     scale = _per(length, 1.5)
     values = _evaluate(wavefunction.shells, lattice, scale * channel.coefficients[:, [index]], np.zeros(0, np.float32),
                        backend)
@@ -114,12 +110,7 @@ def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False
     """
     backend, scale = get_engine(engine), _per(length, 1.5)
     sign = -1.0 if spin else 1.0
-    if wavefunction.restricted:
-        coefficients = wavefunction.alpha.coefficients
-        weights = wavefunction.alpha.occupations + sign * wavefunction.beta.occupations
-    else:
-        coefficients = np.hstack([wavefunction.alpha.coefficients, wavefunction.beta.coefficients])
-        weights = np.concatenate([wavefunction.alpha.occupations, sign * wavefunction.beta.occupations])
+    coefficients, weights = wavefunction.occupied(sign)
     occupied = np.abs(weights) > _EMPTY
     if occupied.any():
         values = _evaluate(wavefunction.shells, lattice, scale * coefficients[:, occupied],
@@ -133,8 +124,6 @@ def density_map(wavefunction: Wavefunction, lattice: Lattice, spin: bool = False
 
 def _per(length: str, power: float) -> float:
     """Return the factor that converts values in bohr^-power to a unit of length to the same power."""
-    if length not in LENGTHS:
-        raise UsageError("unit", f"choose one of {', '.join(LENGTHS)}", value=length)
     return float(BOHR**-power) if length == "A" else 1.0
 
 

@@ -89,12 +89,7 @@ def _primitives(wavefunction: Wavefunction) -> tuple[Floats, Floats, Integers, l
 
     The coefficients (monomials, orbitals) of a primitive are those of all monomials up to its largest momentum.
     """
-    if wavefunction.restricted:
-        coefficients = wavefunction.alpha.coefficients
-        occupations = wavefunction.alpha.occupations + wavefunction.beta.occupations
-    else:
-        coefficients = np.hstack([wavefunction.alpha.coefficients, wavefunction.beta.coefficients])
-        occupations = np.concatenate([wavefunction.alpha.occupations, wavefunction.beta.occupations])
+    coefficients, occupations = wavefunction.occupied()
     occupied = np.abs(occupations) > NEGLIGIBLE
     coefficients, occupations = coefficients[:, occupied], occupations[occupied]
     primitives: dict[tuple[float, ...], list[tuple[int, Floats]]] = {}

@@ -81,6 +81,14 @@ class Wavefunction:
         """Return the nuclei as a structure of one residue."""
         return from_nuclei(self.numbers, self.positions, self.name)
 
+    def occupied(self, sign: float = 1.0) -> tuple[Floats, Floats]:
+        """Return the orbitals' coefficients (B, N) and occupations (N,), with a factor on those of beta electrons."""
+        alpha, beta = self.alpha, self.beta
+        if self.restricted:
+            return alpha.coefficients, alpha.occupations + sign * beta.occupations
+        return (np.hstack([alpha.coefficients, beta.coefficients]),
+                np.concatenate([alpha.occupations, sign * beta.occupations]))
+
     def channel(self, spin: str) -> Channel:
         """Return the orbitals of a spin, ``alpha`` or ``beta``; if restricted, those of both with total occupations."""
         if self.restricted:

@@ -33,16 +33,16 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
 
     from ..formats.autodock import check_lattice, write_autodock
 
-    probes = run.options.probe
+    probes, output, force = run.options.probe, run.outputs.output, run.outputs.force
     by_name = dict(_probe(text) for text in probes)
     if len(by_name) < len(probes):
         raise UsageError("probe", "a probe is named twice", value=" ".join(probes))
-    paths = [] if run.output is None else [_of_probe(run.output, name) for name in by_name]
-    autodock = run.output is not None and run.output.suffix == ".map"
+    paths = [] if output is None else [_of_probe(output, name) for name in by_name]
+    autodock = output is not None and output.suffix == ".map"
     for path in paths:
         if not autodock:
             check_map_format(path)
-    files.check(paths, run.force)
+    files.check(paths, force)
     structure, lines, engine = run.structure, [], get_engine(run.engine)
     if None in by_name.values():
         structure, report = source.with_charges(structure, [run.options.atoms])
@@ -68,10 +68,10 @@ def map_atoms(run: ProbeRun, source: Source, force_field: ParameterOptions) -> P
     maps = [grids[name] for name in by_name]
     if autodock:
         check_lattice(maps[0])
-    with files.writing_files(paths, run.force) as temporary:
+    with files.writing_files(paths, force) as temporary:
         for place, grid in zip(temporary, maps, strict=False):
-            if autodock and run.output is not None:
-                write_autodock(place, grid, run.output.stem)
+            if autodock and output is not None:
+                write_autodock(place, grid, output.stem)
             else:
                 put_map(grid, place)
     return ProbeMaps(

@@ -12,7 +12,7 @@ from vmdpotential.results import Result
 
 from ..pairs.between import ParameterOptions
 from .atoms import map_atoms
-from .free_energy import InsertionFrames, map_ligand
+from .free_energy import map_ligand
 from .options import InsertionOptions, ProbeOptions, ProbeOutput, ProbeRun
 
 #: Default grid spacings, A, for a molecule over frames and for probe atoms; the latter is AutoGrid's.
@@ -44,11 +44,11 @@ def probe_(
     MemoryPlanError
         When the map does not fit into memory.
     """
-    probe, ligand, output = options.probe, options.ligand, outputs.output
+    probe, ligand = options.probe, options.ligand
     if bool(probe) == bool(ligand):
         raise UsageError("probe", "probe atoms and a molecule cannot be combined" if probe else
                          "neither probe atoms nor a molecule were given", "give {probe C HD}, or {ligand O2}")
-    check_output(output, source.structure, "map", "o2.dx")
+    check_output(outputs.output, source.structure, "map", "o2.dx")
     if probe and (trajectory.trajectory is not None or trajectory.frames is not None or outputs.paths is not None):
         raise UsageError("trajectory", "frames are not used for probe atoms, which are mapped around one structure",
                          "give {ligand}, or leave out {trajectory}, {frames} and {paths}")
@@ -57,16 +57,11 @@ def probe_(
     if like is not None:
         warn_unused(("around",), "the grid is that of {like}")
     structure, all_frames = source.with_frames(trajectory)
-    lattice = lattice_like(like)
     spacing = options.spacing or (_LIGAND_SPACING if ligand else _PROBE_SPACING)
-    run = ProbeRun(structure, options, lattice, spacing, engine, output, outputs.force)
+    run = ProbeRun(structure, options, lattice_like(like), spacing, engine, outputs, source.cell is not None)
     if probe:
         return map_atoms(run, source, force_field)
-    over = InsertionFrames(all_frames, insertion.fit, insertion.stat, outputs.paths,
-                 {"orientations": insertion.orientations, "parts": insertion.places,
-                  "temperature": insertion.temperature, "boundary": insertion.boundary, "engine": engine,
-                  "fixed_cell": source.cell is not None}, execution)
-    return map_ligand(run, over, ligand, force_field.terms(structure))
+    return map_ligand(run, insertion, all_frames, force_field.terms(structure), execution)
 
 
 command = Command.of(probe_, "probe", draws="isosurfaces", examples=(

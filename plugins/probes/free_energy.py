@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from vmdpotential.commands.means import MeanFiles
 from vmdpotential.errors import UsageError, count_of
 from vmdpotential.figures.colours import isosurface_levels
 from vmdpotential.frames.options import Execution
-from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.io.trajectories.frames import Frames, LoadedFrames
@@ -24,65 +22,38 @@ from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import ReportRows
 from vmdpotential.results import TableColumns
 
-from .energies import ProbeSum, probe_sum
+from .energies import probe_sum
 from .insertions import HIGHEST, FreeEnergy, InsertionPlan, plan_insertions
 from .ligands import Ligand, ligand_of
-from .options import ProbeRun
+from .options import InsertionOptions, ProbeRun
 from .paths import Minimum, minima_and_barriers
 
 
-@dataclass(frozen=True, eq=False)
-class InsertionFrames:
-    """Frames, and options of the free energy over them.
-
-    Parameters
-    ----------
-    frames : Frames or None
-        None if the structure is the only frame.
-    fit : str
-        Atoms that frames are fitted by.
-    stat : str
-        Requested statistics.
-    table : Path or None
-        File of the table of minima.
-    options : mapping
-        See :func:`vmdpotential.plugins.probes.insertions.plan_insertions`.
-    execution : Execution
-    """
-
-    frames: Frames | None
-    fit: str
-    stat: str
-    table: Path | None
-    options: Mapping[str, Any]
-    execution: Execution
-
-
-def map_ligand(run: ProbeRun, over: InsertionFrames, name: str, terms: Nonbonded) -> FreeEnergyMap:
+def map_ligand(run: ProbeRun, insertion: InsertionOptions, frames: Frames | None, terms: Nonbonded,
+               execution: Execution) -> FreeEnergyMap:
     """Compute the free energy of a molecule over frames."""
-    files = MeanFiles.of(run.output, over.stat, force=run.force, table=over.table)
+    output, table = run.outputs.output, run.outputs.paths
+    files = MeanFiles.of(output, insertion.stat, force=run.outputs.force, table=table)
     if "std" in files.requested:
         raise UsageError("stat", "a free energy over frames has no standard deviation", "give mean,sem",
-                         value=over.stat)
-    structure, molecule = run.structure, ligand_of(name)
+                         value=insertion.stat)
+    structure, molecule = run.structure, ligand_of(run.options.ligand)
     chosen_terms, rows = terms, np.flatnonzero(select(structure, run.options.atoms))
     if len(rows) < len(structure):
         chosen_terms = terms.take(rows)
-    sums = tuple(_among(probe_sum(chosen_terms, sigma, epsilon, run.options.cutoff), rows)
-                 for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
-    group, group_name = reference_group(structure, over.fit)
-    source = over.frames or LoadedFrames(
-        structure.where, [(structure.positions, structure.cell)])
+    chosen = (probe_sum(chosen_terms, sigma, epsilon, run.options.cutoff)
+              for sigma, epsilon in zip(molecule.sigma.tolist(), molecule.epsilon.tolist(), strict=True))
+    sums = tuple(replace(each, groups=tuple(rows[group] for group in each.groups)) for each in chosen)
+    source = frames or LoadedFrames(structure.where, [(structure.positions, structure.cell)])
     lattice = run.lattice
     if lattice is None and run.options.around:
         lattice = run.lattice_around(structure.positions[select(structure, run.options.around, "around")])
     with progress.clock() as clock:
-        planning = plan_insertions(structure, source, molecule, sums, alignment={"group": group, "name": group_name},
-                                   lattice=lattice, spacing=run.spacing, padding=run.options.padding,
-                                   options=over.options)
-        execution = over.execution.with_block_folder(run.output)
+        planning = plan_insertions(structure, source, molecule, sums, insertion, lattice=lattice, spacing=run.spacing,
+                                   padding=run.options.padding, engine=run.engine, fixed_cell=run.fixed_cell)
+        execution = execution.with_block_folder(output)
         free_energy = planning.merge(planning.run(execution), execution.partial)
-    minima = None if over.table is None else minima_and_barriers(
+    minima = None if table is None else minima_and_barriers(
         free_energy.grids["mean"], below=HIGHEST / 2, least=0.3,
         wraps=free_energy.grids["mean"].lattice.wraps(free_energy.cell))
     written = files.write(free_energy.grids, free_energy.no_error, None if minima is None else _table(minima))
@@ -138,11 +109,6 @@ class FreeEnergyMap(GridResult):
         yield f"{count_of(free_energy.frames, 'frame')} in {self.seconds:.2f} s on the {work.engine} engine"
         if self.least is not None:
             yield from _minimum_lines(self.least)
-
-
-def _among(probe: ProbeSum, rows: Any) -> ProbeSum:
-    """Return a sum over a selection's atoms, with its atom indices converted to those in the whole structure."""
-    return ProbeSum(probe.rmin, tuple(rows[group] for group in probe.groups), probe.depths, probe.cutoff)
 
 
 def _row(minimum: Minimum) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from vmdpotential.frames.gridded import GridWork, frames_text
 from vmdpotential.frames.statistics import BlockMean, Moments
 from vmdpotential.frames.sums import FrameSum, named_arrays
 from vmdpotential.frames.task import MergedSums, TaskPlan
+from vmdpotential.frames.whole import reference_group
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch, same_cell
@@ -38,6 +39,7 @@ from vmdpotential.sums.potential_sum import Prepared
 
 from .energies import ProbeSum
 from .ligands import KELVIN, Ligand
+from .options import InsertionOptions
 
 #: Highest free energy in a map, kcal/mol: the insertions of a run cannot sample higher ones.
 HIGHEST = 20.0
@@ -211,9 +213,9 @@ class InsertionPlan(TaskPlan["FreeEnergy"]):
                 work.kt * mean_uncertainty.error[0] / average), "" if uncertainty is not None else blocks.too_short())
 
 
-def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: tuple[ProbeSum, ...], *,
-                    alignment: Mapping[str, Any], lattice: Lattice | None, spacing: float, padding: float | None,
-                    options: Mapping[str, Any]) -> InsertionPlan:
+def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: tuple[ProbeSum, ...],
+                    insertion: InsertionOptions, *, lattice: Lattice | None, spacing: float, padding: float | None,
+                    engine: str, fixed_cell: bool) -> InsertionPlan:
     """Return the plan of the free energy of a ligand over frames.
 
     Parameters
@@ -223,16 +225,15 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     ligand : Ligand
     sums : tuple of ProbeSum
         One for each atom of the ligand.
-    alignment : mapping
-        Arguments of :meth:`vmdpotential.frames.whole.FrameAlignment.of`: ``group`` and ``name``.
+    insertion : InsertionOptions
     lattice : Lattice or None
         If None, a lattice over the periodic cell; with a padding, or in an open boundary (where 5 A is the
         default), around the group.
     spacing : float, A
     padding : float or None, A
-    options : mapping
-        ``orientations``, ``parts`` (number of positions along each edge of a voxel), ``temperature``, ``boundary``,
-        ``engine``, ``fixed_cell``.
+    engine : str
+    fixed_cell : bool
+        Whether the cell of the structure is that of all frames.
 
     Raises
     ------
@@ -241,17 +242,18 @@ def plan_insertions(structure: Structure, frames: Frames, ligand: Ligand, sums: 
     InputError
         For frames of other atoms, or without a cell where one is needed.
     """
+    group, name = reference_group(structure, insertion.fit)
     work = Insertions.of(
-        structure, frames, alignment, lattice, spacing=spacing, padding=padding, around=structure.positions,
-        boundary=options["boundary"], fixed_cell=options["fixed_cell"], atoms=sums,
-        orientations=tuple(ligand.orientations(options["orientations"])), parts=options["parts"],
-        kt=KELVIN * options["temperature"], engine=get_engine(options["engine"]).name)
+        structure, frames, {"group": group, "name": name}, lattice, spacing=spacing, padding=padding,
+        around=structure.positions, boundary=insertion.boundary, fixed_cell=fixed_cell, atoms=sums,
+        orientations=tuple(ligand.orientations(insertion.orientations)), parts=insertion.places,
+        kt=KELVIN * insertion.temperature, engine=get_engine(engine).name)
     lattice, numbers = work.lattice, frames.numbers()
-    memory.require((72 + 12 * options["parts"] ** 3) * lattice.size,
+    memory.require((72 + 12 * insertion.places**3) * lattice.size,
                    f"a map of {' x '.join(map(str, lattice.shape))} points", "use a larger {spacing}")
     inputs = (*structure.sources, frames.name)
     return InsertionPlan(work=work, numbers=numbers, size=min(8, block_size(len(numbers))), ligand=ligand,
-                         temperature=options["temperature"], inputs=inputs)
+                         temperature=insertion.temperature, inputs=inputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,17 +90,15 @@ def _rotations(count: int) -> Floats:
 
     The three coordinates of a quaternion are a low-discrepancy sequence in the unit cube.
     """
+    from scipy.spatial.transform import Rotation
+
     n = np.arange(count) + 0.5
     plastic = 1.2207440846057596  # root of x^4 = x + 1, whose inverse powers generate the sequence
     u, v, w = n / count, (n / plastic) % 1, (n / plastic**2) % 1
     a, b = np.sqrt(1 - u), np.sqrt(u)
     q = np.stack([a * np.sin(2 * np.pi * v), a * np.cos(2 * np.pi * v), b * np.sin(2 * np.pi * w),
                   b * np.cos(2 * np.pi * w)], 1)
-    x, y, z, s = q.T
-    rows = [[1 - 2 * (y * y + z * z), 2 * (x * y - s * z), 2 * (x * z + s * y)],
-            [2 * (x * y + s * z), 1 - 2 * (x * x + z * z), 2 * (y * z - s * x)],
-            [2 * (x * z - s * y), 2 * (y * z + s * x), 1 - 2 * (x * x + y * y)]]
-    return np.moveaxis(np.array(rows), 2, 0)
+    return np.asarray(Rotation.from_quat(q).as_matrix())
 
 
 def _on_a_line(name: str, atoms: list[tuple[float, float, float]], source: str) -> Ligand:

@@ -95,8 +95,9 @@ class ProbeRun:
         Lattice of another map.
     spacing : float, A
     engine : str
-    output : Path or None
-    force : bool
+    outputs : ProbeOutput
+    fixed_cell : bool
+        Whether the cell of the structure is that of all frames.
     """
 
     structure: Structure
@@ -104,8 +105,8 @@ class ProbeRun:
     lattice: Lattice | None
     spacing: float
     engine: str
-    output: Path | None
-    force: bool
+    outputs: ProbeOutput
+    fixed_cell: bool
 
     def lattice_around(self, positions: NDArray[np.float64]) -> Lattice:
         """Return a lattice around positions (N, 3), with the padding."""

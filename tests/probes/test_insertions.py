@@ -18,6 +18,7 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.probes.energies import probe_sum
 from vmdpotential.plugins.probes.insertions import plan_insertions
 from vmdpotential.plugins.probes.ligands import KELVIN, LIGANDS, Ligand, read_ligand
+from vmdpotential.plugins.probes.options import InsertionOptions
 from vmdpotential.plugins.probes.paths import minima_and_barriers
 
 O2 = LIGANDS["O2"]
@@ -58,10 +59,9 @@ def free_energy(structure, frames, ligand, terms, *, cutoff=10.0, spacing=1.0, l
     sites = zip(ligand.sigma.tolist(), ligand.epsilon.tolist(), strict=True)
     sums = tuple(probe_sum(terms, sigma, epsilon, cutoff) for sigma, epsilon in sites)
     planning = plan_insertions(
-        structure, LoadedFrames("frames", frames), ligand, sums, alignment={"group": None}, lattice=lattice,
-        spacing=spacing,
-        padding=None, options={"orientations": orientations, "parts": parts, "temperature": temperature,
-                               "boundary": boundary, "engine": engine, "fixed_cell": False})
+        structure, LoadedFrames("frames", frames), ligand, sums, InsertionOptions(
+            fit="none", orientations=orientations, places=parts, temperature=temperature, boundary=boundary),
+        lattice=lattice, spacing=spacing, padding=None, engine=engine, fixed_cell=False)
     return planning, planning.merge(replace(planning, size=size or planning.size).run())
 
 

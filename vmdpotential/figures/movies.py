@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.extras import install_command
+from vmdpotential.errors import UsageError
+from vmdpotential.extras import load_optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,12 +80,7 @@ def put_movie(figures: Iterable[Figure], place: Path, name: Path, dpi: int, rate
 
 
 def _ffmpeg() -> Any:
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise BackendError("an MP4 needs the package imageio-ffmpeg",
-                           f"{install_command('movies')}, or write a .gif") from None
-    return imageio_ffmpeg
+    return load_optional("imageio_ffmpeg", "MP4 files", "movies", "write a .gif")
 
 
 def _pictures(figures: Iterable[Figure], dpi: int) -> Iterator[NDArray[np.uint8]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmdpotential.errors import BackendError
+from vmdpotential.extras import load_optional
 from vmdpotential.parameters import Command, Option, Parameter
 from vmdpotential.results import Result
 
@@ -26,10 +26,7 @@ def completion(
     BackendError
         When shtab is not installed.
     """
-    try:
-        import shtab
-    except ImportError:
-        raise BackendError("completion needs the package shtab", "pip install shtab") from None
+    shtab = load_optional("shtab", "completions", "completion")
     from vmdpotential.frontend.arguments import build_parser
 
     def add_values(action: argparse.Action, parameter: Parameter) -> None:
