@@ -140,8 +140,9 @@ class MethodOptions(MediumOptions):
         listed=partial(registered_choices, "method", "solver", listed=True),
         heading="method and accuracy")] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
-        "parameters of the interaction, such as debye_length=8, or of the method, such as inside=4 for pb; also the "
-        "ions of pb's solution by name and molarity, such as Mg2+=0.1,Cl-=0.2", name="set",
+        "parameters of the interaction, such as debye_length=8, or of the method: of pb inside, probe (A), ion_radius "
+        "(A), nonlinear, gaussian, membrane (A, or auto), membrane_centre (A), membrane_inside, pores (A), voltage (V), "
+        "and ions by name and molarity, such as Mg2+=0.1,Cl-=0.2", name="set",
         aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers_or_auto, heading="method and accuracy")] = None
     radii: Annotated[str, Option(
