@@ -141,7 +141,7 @@ class MethodOptions(MediumOptions):
         heading="method and accuracy")] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of the method: of pb inside, probe (A), ion_radius "
-        "(A), nonlinear, gaussian, membrane (A, or auto), membrane_centre (A), membrane_inside, pores (A), voltage (V), "
+        "(A), nonlinear, gaussian, membrane (A, or auto), membrane_centre (A), membrane_inside, pores (A), voltage (V) "
         "and ions by name and molarity, such as Mg2+=0.1,Cl-=0.2", name="set",
         aliases=("interaction_params",),
         metavar="NAME=NUMBER,...", parse=parse_numbers_or_auto, heading="method and accuracy")] = None
