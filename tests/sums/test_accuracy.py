@@ -368,20 +368,26 @@ def test_stated_error_of_close_charges(apart, spacing, tolerance):
     assert max(ratios) < 1.35
 
 
-@pytest.mark.parametrize(("count", "reach"), [(0, 2.0), (30, 2.0), (30_000, 0.0), (450, 2.0)])  # listed, and random
-def test_nodes_beside_atoms_are_counted_exactly(count, reach):
+@pytest.mark.parametrize(("count", "reach"), [(1, 2.0), (30, 2.0), (3_000, 0.0), (450, 2.0)])
+def test_boxes_around_nodes_are_counted_exactly(count, reach):
     rng = np.random.default_rng(count)
     lattice = Lattice([1.0, -2.0, 0.0], [0.5, 0.6, 0.9], (60, 50, 40))
-    positions = rng.uniform(-4, 40, (count, 3))  # some outside of the lattice
-    voxels = np.floor((positions - lattice.origin) / lattice.spacing).astype(int)
-    beside = accuracy._Beside.of(lattice, voxels.T, reach, rng)
-    marks = np.zeros(lattice.shape, np.int64)
     steps = (reach / lattice.spacing).astype(int)
-    for voxel in voxels:
-        low, high = np.maximum(voxel - steps, 0), np.maximum(voxel + steps + 2, 0)
-        marks[tuple(slice(*ends) for ends in zip(low, high, strict=True))] += 1
-    nodes = np.stack(np.unravel_index(np.arange(marks.size), marks.shape), 1)
-    np.testing.assert_array_equal(beside.has(nodes), marks.ravel() > 0)
-    if beside.atoms is not None:
-        np.testing.assert_array_equal(beside.atoms_beside(nodes), marks.ravel())
-    assert abs(beside.shares.sum() - (marks > 0).sum()) <= 0.06 * (marks > 0).sum()
+    # some are partly outside of the lattice
+    first = np.stack([rng.integers(-2 * step - 1, n, count) for n, step in zip(lattice.shape, steps, strict=True)])
+    marks = np.zeros(lattice.shape, np.int64)
+    for low in first.T:
+        marks[tuple(slice(max(a, 0), a + width) for a, width in zip(low, 2 * steps + 2, strict=True))] += 1
+    nodes = np.argwhere(np.ones(lattice.shape))
+    counts = accuracy._boxes_around(nodes, first, 2 * steps + 2, np.array(lattice.shape))
+    np.testing.assert_array_equal(counts, marks.ravel())
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_chosen_points_represent_the_lattice(count):
+    """The mean of a function with a peak at each atom, by the weights of the points, is that over all nodes."""
+    positions = np.random.default_rng(count).uniform(4, 12, (count, 3))
+    lattice = Lattice(np.zeros(3), np.full(3, 0.8), (40, 40, 40))
+    points, weights = accuracy.choose_points(lattice, positions, None, 40_000)
+    values = np.exp(-cKDTree(positions).query(lattice.points())[0]).reshape(lattice.shape)
+    assert weights @ values[tuple(points.T)] == pytest.approx(values.mean(), rel=0.03)

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice, Points
@@ -38,12 +38,9 @@ COMPARED_NODES, COMPARED_POINTS = 400, 200
 #: quarter.
 AWAY_DISTANCE = 2.0
 
-#: Atoms per A^3 of a lattice or a cell, below which some points are chosen near atoms; and the side of blocks then, A.
-SPARSE_DENSITY, BLOCK_SIDE = 0.01, 8.0
-
-#: Number of nodes beside atoms up to which all are listed, with those beside several; and of random ones otherwise,
-#: which give their number within about 3 %.
-MAX_NODES, SAMPLED_NODES = 200_000, 4_000
+#: Atoms per A^3 of a lattice or a cell, below which some points are chosen around atoms; and how far from an atom along
+#: each axis, A.
+SPARSE_DENSITY, SURROUNDINGS = 0.01, 8.0
 
 #: In a periodic cell, a screened potential is summed to the distance at which it is the tolerance divided by this.
 TAIL_FACTOR = 1e3
@@ -200,168 +197,47 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
 
     A quarter of the points are next to atoms, and another one near them, where errors are largest: uniformly
     distributed points would miss them if they are a small part of the lattice. If atoms fill only a small part of it,
-    half of the others are in blocks with atoms.
+    a third quarter is around them. Each point represents the inverse of the density of all points at its place (Veach
+    and Guibas, SIGGRAPH 1995, 419: the balance heuristic).
     """
     rng = np.random.default_rng(2009)
-    shape, size = np.array(lattice.shape), lattice.size
+    shape, size, part = np.array(lattice.shape), lattice.size, count // 4
     volume = size * np.prod(lattice.spacing) if cell is None else cell.volume
     if cell is not None:
         positions, _ = cell.images_in_box(positions, lattice.origin - AWAY_DISTANCE, lattice.last + AWAY_DISTANCE)
     # by axes, as numpy computes rows of three numbers several times as slowly
     voxels = np.stack([np.floor((positions[:, d] - lattice.origin[d]) / lattice.spacing[d]).astype(np.int64)
                        for d in range(3)])
-    chosen, weights, rest = [], [], count
-    strata: list[_Beside] = []
-    for reach in (0.0, AWAY_DISTANCE):
-        stratum = _Beside.of(lattice, voxels, reach, rng)
-        if stratum.shares.sum() >= size / 4:
-            continue
-        for inner in strata:
-            stratum = stratum.without(inner)
-        nodes, shares = stratum.nodes, stratum.shares
-        if len(nodes):
-            parts = None if stratum.atoms is None else shares / shares.sum()
-            picked = (np.arange(len(nodes)) if len(nodes) <= count // 4 else
-                      rng.choice(len(nodes), count // 4, replace=False, p=parts))
-            chosen.append(nodes[picked])
-            weights.append(np.full(len(picked), shares.sum() / size / len(picked)))
-            strata, rest = [*strata, stratum], rest - len(picked)
-    total = sum(float(each.shares.sum()) for each in strata)
-
-    def add(points: Indices, nodes: float) -> None:
-        """Add points of a part of the lattice, in which those next to atoms are not counted again."""
-        for stratum in strata:
-            points = points[~stratum.has(points)]
-        chosen.append(points)
-        weights.append(np.full(len(points), nodes / size / max(1, len(points))))
-
-    blocks = _blocks(lattice, positions) if len(positions) <= SPARSE_DENSITY * volume else None
-    if blocks is None:
-        add(rng.integers(0, shape, (rest, 3)), size - total)
-        return np.concatenate(chosen), np.concatenate(weights)
-    occupied, first, sizes, side, counts = blocks
-    near = int(sizes.prod(1).sum())
-    picked = rng.choice(len(occupied), rest // 2, p=sizes.prod(1) / near)
-    own = sum(float(each.shares @ np.isin(np.ravel_multi_index(tuple((each.nodes // side).T), counts), occupied))
-              for each in strata)
-    add(first[picked] + rng.integers(0, sizes[picked]), near - own)
-    outside = rng.integers(0, shape, (20 * rest, 3))  # of which at least three quarters are outside of the blocks
-    outside = outside[~np.isin(np.ravel_multi_index(tuple((outside // side).T), counts), occupied)][: rest // 2]
-    add(outside, size - near - (total - own))
-    return np.concatenate(chosen), np.concatenate(weights)
+    reaches = (0.0, AWAY_DISTANCE, *([SURROUNDINGS] if len(positions) <= SPARSE_DENSITY * volume else []))
+    chosen, boxes = [rng.integers(0, shape, (count - part * len(reaches), 3))], []
+    for steps in ((reach / lattice.spacing).astype(np.int64) for reach in reaches):
+        first, widths = voxels - steps[:, None], 2 * steps + 2
+        first = first[:, np.logical_and.reduce([(row > -width) & (row < end) for row, width, end in zip(
+            first, widths, shape, strict=True)])]
+        if first.shape[1]:
+            nodes = first[:, rng.integers(0, first.shape[1], part)].T + rng.integers(0, widths, (part, 3))
+            chosen.append(nodes[((nodes >= 0) & (nodes < shape)).all(1)])
+            boxes.append((first, widths))
+    points = np.concatenate(chosen)
+    density = np.full(len(points), len(chosen[0]) / size)
+    for first, widths in boxes:
+        density += part / (first.shape[1] * widths.prod()) * _boxes_around(points, first, widths, shape)
+    return points, 1 / density / np.sum(1 / density)
 
 
-@dataclass(frozen=True, eq=False)
-class _Beside:
-    """The corners of the atoms' voxels and the nodes around them, up to a reach: all, or many random ones.
+def _boxes_around(points: Indices, first: Indices, widths: Indices, shape: Indices) -> Indices:
+    """Return the number (M,) of boxes of nodes, with their first nodes (3, N) and widths (3,), that hold points (M, 3).
 
-    Parameters
-    ----------
-    shape : (3,) tuple of int
-        Shape of the lattice.
-    nodes : (M, 3) int64
-        Indices of nodes; random ones may repeat.
-    shares : (M,) float64
-        Number of nodes that each represents; their sum is the number of nodes beside atoms.
-    atoms : (N,) int64 or None
-        The sorted numbers of the first nodes beside each atom, if nodes are random; from :meth:`number`.
-    widths : (3,) int64
-        Numbers of nodes beside an atom along the axes.
+    The first nodes of these boxes are in rows, whose numbers are counted among the sorted ones.
     """
-
-    shape: tuple[int, ...]
-    nodes: Indices
-    shares: Floats
-    atoms: Indices | None
-    widths: Indices
-
-    @classmethod
-    def of(cls, lattice: Lattice, voxels: Indices, reach: float, rng: np.random.Generator) -> _Beside:
-        """Return the nodes up to `reach`, A, of atoms in voxels (3, N); random ones if there may be more than
-        :data:`MAX_NODES`.
-
-        None if they are not a small part of the lattice.
-        """
-        steps = (reach / lattice.spacing).astype(np.int64)
-        widths = 2 * steps + 2
-        result = cls(lattice.shape, np.zeros((0, 3), np.int64), np.zeros(0), None, widths)
-        each = int(widths.prod())
-        first = _inside(voxels - steps[:, None], 1 - widths, lattice.shape)
-        count = first.shape[1] * each
-        if count > 2 * lattice.size:
-            return result
-        listed = count <= MAX_NODES
-        drawn = np.arange(count) if listed else rng.integers(0, count, SAMPLED_NODES)
-        nodes = _inside(first[:, drawn // each] + np.stack(np.unravel_index(drawn % each, widths)), np.zeros(3),
-                        lattice.shape).T
-        if listed:
-            nodes = np.stack(np.unravel_index(np.unique(result.number(nodes)), result.padded), 1) - widths
-            return replace(result, nodes=nodes, shares=np.ones(len(nodes)))
-        result = replace(result, nodes=nodes, atoms=np.sort(result.number(first.T)))
-        # a node beside several atoms is drawn more often
-        return replace(result, shares=count / SAMPLED_NODES / result.atoms_beside(nodes))
-
-    @property
-    def padded(self) -> tuple[int, ...]:
-        """Shape of the lattice with the first nodes beside atoms that are before it."""
-        return tuple((np.array(self.shape) + self.widths).tolist())
-
-    @property
-    def strides(self) -> Indices:
-        """Differences of the numbers of neighbouring nodes, (3,)."""
-        return np.array([self.padded[1] * self.padded[2], self.padded[2], 1])
-
-    def number(self, nodes: Indices) -> Indices:
-        """Return the numbers (M,) of nodes (M, 3), which are in order along rows."""
-        numbers: Indices = sum((nodes[:, d] + self.widths[d]) * self.strides[d] for d in range(3))
-        return numbers
-
-    def atoms_beside(self, nodes: Indices) -> Indices:
-        """Return the number of atoms that each node (M, 3) is beside, (M,), if nodes are random.
-
-        The first nodes beside these atoms are a few intervals of the sorted numbers.
-        """
-        assert self.atoms is not None
-        rows = np.stack(np.unravel_index(np.arange(self.widths[:2].prod()), self.widths[:2]), 1)
-        last = self.number(nodes)[:, None] - rows @ self.strides[:2]
-        counts: Indices = (np.searchsorted(self.atoms, last, "right")
-                           - np.searchsorted(self.atoms, last - self.widths[2], "right"))
-        total: Indices = counts.sum(1)
-        return total
-
-    def has(self, nodes: Indices) -> NDArray[np.bool_]:
-        """Return a mask of the nodes (M, 3) that are beside atoms."""
-        if self.atoms is not None:
-            return self.atoms_beside(nodes) > 0
-        return np.isin(self.number(nodes), self.number(self.nodes))
-
-    def without(self, inner: _Beside) -> _Beside:
-        """Return these nodes without those of a smaller reach."""
-        free = ~inner.has(self.nodes)
-        return replace(self, nodes=self.nodes[free], shares=self.shares[free])
-
-
-def _inside(indices: Indices, low: ArrayLike, high: ArrayLike) -> Indices:
-    """Return those of the indices (3, N) that are not below `low` (3,), and below `high` (3,)."""
-    ends = zip(indices, np.asarray(low), np.asarray(high), strict=True)
-    return indices[:, np.logical_and.reduce([(row >= least) & (row < end) for row, least, end in ends])]
-
-
-def _blocks(lattice: Lattice,
-            positions: Floats) -> tuple[Indices, Indices, Indices, Indices, tuple[int, ...]] | None:
-    """Return the blocks of a lattice that have atoms, None if they are not a small part of it.
-
-    Their numbers, first nodes and shapes (B, 3), the shape (3,) of a whole one, and the number of blocks by axes.
-    """
-    shape = np.array(lattice.shape)
-    nodes = np.rint((positions - lattice.origin) / lattice.spacing)
-    nodes = nodes[((nodes >= 0) & (nodes < shape)).all(1)].astype(np.int64)
-    side = np.maximum(1, np.rint(BLOCK_SIDE / lattice.spacing).astype(np.int64))
-    counts = tuple(int(n) for n in -(-shape // side))
-    occupied = np.unique(np.ravel_multi_index(tuple((nodes // side).T), counts))
-    first = np.stack(np.unravel_index(occupied, counts), 1) * side
-    sizes = np.minimum(first + side, shape) - first
-    return (occupied, first, sizes, side, counts) if 0 < sizes.prod(1).sum() < lattice.size // 4 else None
+    padded = shape + widths
+    strides = np.array([padded[1] * padded[2], padded[2], 1])
+    numbers = np.sort(strides @ (first + widths[:, None]))
+    total = np.zeros(len(points), np.int64)
+    for plane in range(widths[0]):  # plane by plane, which takes little memory
+        last = ((points + widths) @ strides - plane * strides[0])[:, None] - np.arange(widths[1]) * strides[1]
+        total += (np.searchsorted(numbers, last, "right") - np.searchsorted(numbers, last - widths[2], "right")).sum(1)
+    return total
 
 
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
