@@ -39,7 +39,7 @@ Values = NDArray[np.float32]
 Kept = TypeVar("Kept")
 
 #: Norm of the residual at convergence, relative to that of the first one.
-TOLERANCE = 1e-5
+TOLERANCE = 3e-6
 
 #: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
 MARGIN = 2

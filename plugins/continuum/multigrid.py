@@ -23,6 +23,9 @@ KERNELS = KernelFile(Path(__file__).with_name("multigrid.cu"))
 #: each thread of a CPU, and the fewest nodes for each block of a GPU.
 SMALL_LATTICE, PLANES, NODES = 90_000, 8, 1024
 
+#: Numbers in a cache line.
+CACHE_LINE = 16
+
 #: Threads of a GPU that reduce a plane, as in kernel.h.
 BLOCK = 128
 
@@ -62,9 +65,9 @@ class MultigridSolver:
 
     def __init__(self, engine: Engine, x: Any, y: Any, z: Any, k2: Any, ions: Floats, levels: int) -> None:
         shapes = np.array([[((n - 1) >> level) + 1 for n in x.shape] for level in range(levels)], np.int64)
-        # of a plane that is divided by colours, which has rows of an odd number of places
-        planes = shapes[:, 1] * (shapes[:, 2] | 1) + 1
-        starts = np.concatenate([[0], np.cumsum(shapes[:, 0] * (planes - planes % 2))])
+        # of a plane that is divided by colours into halves of full cache lines; its rows have odd numbers of places
+        planes = 2 * CACHE_LINE * -(-shapes[:, 1] * (shapes[:, 2] | 1) // (2 * CACHE_LINE))
+        starts = np.concatenate([[0], np.cumsum(shapes[:, 0] * planes)])
         self.engine, self.shape, self.ions = engine, tuple(x.shape), ions
         self._nodes, self._all_nodes = int(starts[1]), int(starts[-1])
         # the programs of CPUs divide the finest level, too
