@@ -31,7 +31,7 @@ from vmdpotential.io.files.cellfile import boundary_text
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.selection import select
 from vmdpotential.parameters import Command, Option, ReportRows, check_output, warn_unused
-from vmdpotential.plugins.densities.over_frames import Density, DensityOptions, DensityPlan, plan_density
+from vmdpotential.plugins.densities.over_frames import DensityOptions, DensityPlan, MeanDensity, plan_density
 from vmdpotential.plugins.densities.quantities import QUANTITY_UNITS, counted_atoms
 from vmdpotential.plugins.densities.sites import DensitySite, find_sites
 from vmdpotential.results import TableColumns
@@ -149,7 +149,7 @@ class DensityMap(GridResult):
 
     std: Grid | None
     sem: Grid | None
-    density: Density
+    density: MeanDensity
     planning: DensityPlan
     first_frame: int
     last_frame: int
@@ -186,7 +186,7 @@ class DensityMap(GridResult):
             yield from _site_lines(self.maxima, self.radius)
 
 
-def _sites(planning: DensityPlan, density: Density, radius: float, least: float | None) -> list[DensitySite]:
+def _sites(planning: DensityPlan, density: MeanDensity, radius: float, least: float | None) -> list[DensitySite]:
     grid, work = density.grids["mean"], planning.work
     values = grid.values.astype(np.float64)
     sem = density.grids.get("sem")
@@ -221,7 +221,7 @@ def _site_lines(table: Sequence[DensitySite], radius: float) -> Iterator[str | R
     yield ReportRows(line, range(len(table)))
 
 
-def _lines(planning: DensityPlan, density: Density, result: DensityMap) -> list[str]:
+def _lines(planning: DensityPlan, density: MeanDensity, result: DensityMap) -> list[str]:
     """Return the lines of the report."""
     grid, work, seconds = result.grid, planning.work, result.seconds
     counted, provenance = work.counted, grid.provenance

@@ -87,7 +87,7 @@ def near_images(counting: AtomCounting) -> tuple[Integers, Integers, Integers]:
     return np.full(3, PARTS), np.concatenate([[0], np.cumsum(reached.sum(1))]), np.nonzero(reached)[1]
 
 
-class Counter(ABC):
+class DensityCounter(ABC):
     """Sums over frames of the atoms' contributions to each node; for one thread at a time."""
 
     def __init__(self, counting: AtomCounting, engine: Engine) -> None:
@@ -141,8 +141,8 @@ class Counter(ABC):
         self._engine.launch(KERNELS["add_frame"], (0, self._size), "density", **values)
 
 
-class ListedCounter(Counter):
-    """Sums of atoms that contribute to the nearest node, on the CPU; see :class:`Counter`.
+class ListedCounter(DensityCounter):
+    """Sums of atoms that contribute to the nearest node, on the CPU; see :class:`DensityCounter`.
 
     Atoms are listed and sorted, which takes a fourth of the time of adding them to an array of all nodes, and memory
     for those nodes alone that have contributions.
@@ -198,8 +198,8 @@ def _arrays(count: int) -> tuple[Integers, Floats, Floats]:
     return nodes.view(np.int64), sums, squares
 
 
-class NodeCounter(Counter):
-    """Sums in arrays of all nodes; see :class:`Counter`."""
+class NodeCounter(DensityCounter):
+    """Sums in arrays of all nodes; see :class:`DensityCounter`."""
 
     def __init__(self, counting: AtomCounting, engine: Engine) -> None:
         size = int(np.prod(counting.shape))

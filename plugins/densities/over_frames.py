@@ -35,7 +35,7 @@ from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.parameters import CheckedOptions, Option
-from vmdpotential.plugins.densities.counting import AtomCounting, Counter, ListedCounter, NodeCounter
+from vmdpotential.plugins.densities.counting import AtomCounting, DensityCounter, ListedCounter, NodeCounter
 from vmdpotential.plugins.densities.quantities import QUANTITY_UNITS, CountedAtoms
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Densities(GridWork):
         return "occupancy" if self.counted.radii is not None else "gaussian" if self.width else "nearest"
 
     @cached_property
-    def _idle_counters(self) -> list[Counter]:
+    def _idle_counters(self) -> list[DensityCounter]:
         """Counters of finished blocks, at most one for each thread, for use in later blocks."""
         return []
 
@@ -182,7 +182,7 @@ def _images(cell: Floats, shape: NDArray[np.int64], reach: NDArray[np.int64]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class DensityPlan(TaskPlan["Density"]):
+class DensityPlan(TaskPlan["MeanDensity"]):
     """Everything that is needed to compute densities.
 
     Parameters
@@ -209,7 +209,7 @@ class DensityPlan(TaskPlan["Density"]):
         """Return the sums that the statistics need."""
         return self.work.sums("std" in self.statistics)
 
-    def result(self, merged: MergedSums) -> Density:
+    def result(self, merged: MergedSums) -> MeanDensity:
         """Return the maps over the frames of the sums."""
         work, counted, blocks, cells = self.work, self.work.counted, merged["sample"], merged["cells"]
         nodes, bulk = merged["density"], self.bulk
@@ -241,7 +241,7 @@ class DensityPlan(TaskPlan["Density"]):
             if not np.isfinite(grids[name].values).all():
                 raise InputError("the density is too large for a map (3e38)", "use a larger {spacing}")
         rms = None if factors is None else float(np.sqrt(squared_errors / lattice.size) * abs(factor))
-        return Density(grids, merged.count, tuple(merged.counts), float(total), bulk, cell, deviation, rms, voxel,
+        return MeanDensity(grids, merged.count, tuple(merged.counts), float(total), bulk, cell, deviation, rms, voxel,
                        "" if factors is not None else blocks.too_short())
 
     def _provenance(self, name: str, count: int, cell: Floats | None) -> Provenance:
@@ -356,7 +356,7 @@ def _warn_of_corners(lattice: Lattice, cell: Cell) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Density:
+class MeanDensity:
     """Density over frames, with its errors.
 
     Parameters

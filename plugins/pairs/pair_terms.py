@@ -24,7 +24,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.interactions import Bound, Interaction
 from vmdpotential.interactions.derivative import differentiate_trace
 from vmdpotential.interactions.program import TracedProgram, evaluate_all, run_program
-from vmdpotential.interactions.tracing import Expression, RecordingBackEnd, Scalar, linear_program
+from vmdpotential.interactions.tracing import RecordingBackEnd, Scalar, TracedNode, linear_program
 
 from . import lennard_jones
 
@@ -122,7 +122,7 @@ class PairTerm:
 
 def _names(names: Mapping[str, float], prefix: str = "") -> SimpleNamespace:
     """Return an object that has a new input as the attribute of each name."""
-    return SimpleNamespace(**{n: Expression("input", prefix + n) for n in names})
+    return SimpleNamespace(**{n: TracedNode("input", prefix + n) for n in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +218,10 @@ def _slope(term: PairTerm, radial: Callable[..., Scalar], written: Callable[...,
            leaves: tuple[Any, Any, Any], uniform: Mapping[str, Scalar]) -> Scalar:
     """Return -2 d/d(r^2) of a function of a term, from the slope that the interaction provides, if any."""
     i, j, pair = leaves
-    r2, rinv = Expression("input", "r2"), Expression("input", "rinv")
+    r2, rinv = TracedNode("input", "r2"), TracedNode("input", "rinv")
     if written is not None:
         return term.value(written, r2, rinv, i, j, pair, uniform)
-    value = radial(r2, rinv, SimpleNamespace(**uniform, **{n: Expression("input", f"of.{n}") for n in
+    value = radial(r2, rinv, SimpleNamespace(**uniform, **{n: TracedNode("input", f"of.{n}") for n in
                                                            term.bound.interaction.pair}))
     derivative = differentiate_trace(value, r2, rinv)
     if derivative is None:
@@ -232,12 +232,12 @@ def _slope(term: PairTerm, radial: Callable[..., Scalar], written: Callable[...,
     return slope if weight is None else slope * weight
 
 
-def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
+def _replaced(value: TracedNode, leaves: Mapping[str, Scalar]) -> TracedNode:
     """Return an expression with other expressions in place of some inputs."""
     program = linear_program([value], [])
-    inputs = {step[1]: leaves.get(step[1], Expression(step[0], step[1])) for step in program.steps
+    inputs = {step[1]: leaves.get(step[1], TracedNode(step[0], step[1])) for step in program.steps
               if step[0] in ("input", "param")}
-    result: Expression = run_program(program, RecordingBackEnd(), inputs)[program.results[0]]
+    result: TracedNode = run_program(program, RecordingBackEnd(), inputs)[program.results[0]]
     return result
 
 
@@ -245,13 +245,13 @@ def _replaced(value: Expression, leaves: Mapping[str, Scalar]) -> Expression:
 def _scaled(potential: PairPotential, outputs: tuple[str, ...], length: float, excluded: bool) -> ScaledPairs:
     """Return :meth:`PairPotential.scaled`; kept, as tracing takes time."""
     leaves = (_names(potential.atoms, "i."), _names(potential.atoms, "j."), _names(potential.tables, "pair."))
-    r2, rinv = Expression("input", "r2"), Expression("input", "rinv")
+    r2, rinv = TracedNode("input", "r2"), TracedNode("input", "rinv")
     energies: list[Scalar] = []
     total: Scalar = 0.0
     values: dict[str, float] = {}
     for term in potential.terms:
         page = term.bound.interaction
-        uniform = {q.name: Expression("param", f"{term.name}.{q.name}") for q in page.quantities}
+        uniform = {q.name: TracedNode("param", f"{term.name}.{q.name}") for q in page.quantities}
         values |= {f"{term.name}.{q.name}": term.bound.values[q.name] / length**q.length_power for q in page.quantities}
         radial, written = ((page.excluded or _nothing, page.excluded_slope) if excluded
                            else (page.radial, page.slope))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.errors import BackendError, UsageError
-from vmdpotential.figures.colours import ISOVALUES, reading_distance
+from vmdpotential.figures.colours import ISOVALUE_OF_UNIT, reading_distance
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.selection import is_ion, is_water
 from vmdpotential.molecule.structure import Structure
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 def colours_surface(grids: Sequence[Grid]) -> bool:
     """Return whether a map colours the surface; orbitals and electron densities have isosurfaces only."""
-    return any(grid.unit not in ISOVALUES for grid in grids)
+    return any(grid.unit not in ISOVALUE_OF_UNIT for grid in grids)
 
 
 def dry_part(chosen: Structure) -> Structure:

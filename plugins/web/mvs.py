@@ -15,7 +15,7 @@ from vmdpotential import extras
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import (
     COLOUR_STOPS,
-    ISOVALUES,
+    ISOVALUE_OF_UNIT,
     ValueRange,
     map_meaning,
     reading_distance,
@@ -104,7 +104,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
         part = outside_molecule(whole, chosen)
         assets[f"map_{number}.map"] = _file(write_map, part, ".map")
         span = map_surfaces.surface_range(grid, chosen)
-        if surface is not None and grid.unit not in ISOVALUES:
+        if surface is not None and grid.unit not in ISOVALUE_OF_UNIT:
             scene = new_scene()
             values = surface.sample(grid, reading_distance(grid))[surface.triangles].mean(1)
             _add_mesh(scene, surface.vertices, surface.triangles, values, grid.unit, span)
@@ -125,7 +125,7 @@ def view_scene(structure: Structure, grids: Sequence[Grid], names: Sequence[str]
             labels = ", ".join(plane.label for plane in planes)
             add_scene(scene, f"Planes: {name}", _described(f"Plane {labels}", name, map_meaning(grid), span))
         scene = new_scene()
-        value = options.level or ISOVALUES.get(grid.unit) or levels.setdefault(
+        value = options.level or ISOVALUE_OF_UNIT.get(grid.unit) or levels.setdefault(
             grid.unit, float(np.quantile(np.abs(part.values), 1 - ENCLOSED)))
         low, high = float(whole.values.min()), float(whole.values.max())
         volume = scene.download(url=f"map_{number}.map").parse(format="map").volume()

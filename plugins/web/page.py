@@ -15,7 +15,7 @@ from typing import Any
 
 from vmdpotential import __version__
 from vmdpotential.errors import VmdpotentialError
-from vmdpotential.figures.colours import COLOUR_STOPS, ISOVALUES
+from vmdpotential.figures.colours import COLOUR_STOPS, ISOVALUE_OF_UNIT
 from vmdpotential.grid.lattice import Grid
 from vmdpotential.molecule.conversions import StructureLike, as_structure
 from vmdpotential.molecule.selection import is_ion, select
@@ -115,9 +115,9 @@ def view_page(
     shown = structure.take(atoms_shown)
     patched = None if patches is None else patches_content(shown, grids, patches, cavities)
     surface, missing = None, ""
-    electronic = bool(grids) and all(grid.unit in ISOVALUES for grid in grids)  # shown by isosurfaces only
+    electronic = bool(grids) and all(grid.unit in ISOVALUE_OF_UNIT for grid in grids)  # shown by isosurfaces only
     if electronic and level is None:
-        level = ISOVALUES[grids[0].unit]
+        level = ISOVALUE_OF_UNIT[grids[0].unit]
     if grids and atoms_shown.any() and not electronic:
         try:
             depth = surface_depth(structure, atoms_shown, cavities)

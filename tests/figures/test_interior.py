@@ -49,7 +49,7 @@ def test_a_masked_interior_has_no_values_contours_or_colour():
     grid = grid.with_values(np.where(near < 1.2, 5000.0, grid.values))
     pages = {kind: compose_slices([Panel(grid, Plane.parse("z=16"))], contours=6,
                                   drawn=slices.AtomsOnSlice(one_atom(), 0.0, interior=kind))
-             for kind in slices.INTERIORS}
+             for kind in slices.INTERIOR_STYLES}
     plain = compose_slices([Panel(make(), Plane.parse("z=16"))])
     assert pages["masked"].ranges == plain.ranges
     ends = {kind: page.figure.axes[-1]._colorbar.extend for kind, page in {**pages, "plain": plain}.items()}

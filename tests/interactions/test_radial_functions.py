@@ -11,7 +11,7 @@ from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import compiled
 from vmdpotential.interactions.program import evaluate_all
 from vmdpotential.interactions.tracing import (
-    Expression,
+    TracedNode,
     exp,
     interpolate,
     less,
@@ -106,10 +106,10 @@ def test_terms_of_pairs(kernel, name, single):
 
 @pytest.mark.parametrize("single", [True, False])
 def test_the_interpreter_has_every_operation(kernel, single):
-    r2, rinv, p = Expression("input", "r2"), Expression("input", "rinv"), Expression("param", "p")
+    r2, rinv, p = TracedNode("input", "r2"), TracedNode("input", "rinv"), TracedNode("param", "p")
     r = r2 * rinv
     program = linear_program([select(less(r, 3.0 * p), sqrt(r2 + p), exp(-r)) / (2.0 + r), maximum(minimum(r, p), 1.5)
-                      - interpolate(r, [Expression("param", f"table{n}") for n in range(8)])],
+                      - interpolate(r, [TracedNode("param", f"table{n}") for n in range(8)])],
                      ["p", *(f"table{n}" for n in range(8))])
     parameters = [1.1, *(n**2 for n in range(8))]
     assert compiled.number_of(program) == -1

@@ -14,7 +14,7 @@ from vmdpotential.commands.pictures import FrameRate, PictureOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.figures.colours import SHOWN_FRACTION, ValueRange, check_range, colour_range, standard_limit
 from vmdpotential.figures.movies import check_movie, is_movie, put_movie
-from vmdpotential.figures.slices import INTERIORS, AtomsOnSlice, check_interior
+from vmdpotential.figures.slices import INTERIOR_STYLES, AtomsOnSlice, check_interior
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.grid.planes import Plane
 from vmdpotential.molecule.structure import Structure
@@ -101,7 +101,7 @@ class AtomsOptions:
     waters: Annotated[bool, Option("also draw waters, without their virtual sites", heading="figure")] = False
     interior: Annotated[str, Option(
         "how the interior of the molecular surface of the structure's solute is drawn: shown as everything else, "
-        "outlined, or masked (grey, without values)", choices=INTERIORS, heading="figure")] = "shown"
+        "outlined, or masked (grey, without values)", choices=INTERIOR_STYLES, heading="figure")] = "shown"
 
     def check(self) -> None:
         """Raise UsageError for a topology, or an interior to be marked, without a structure."""

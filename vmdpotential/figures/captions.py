@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vmdpotential.figures.contours import contour_levels
-from vmdpotential.figures.slices import INTERIORS, quantity_label, unit_label
+from vmdpotential.figures.slices import INTERIOR_STYLES, quantity_label, unit_label
 
 if TYPE_CHECKING:
     from vmdpotential.figures.page import Page, Panel
@@ -66,7 +66,7 @@ def slices_caption(page: Page, panels: Sequence[Panel], grids: Sequence[Grid], c
     if drawn is not None and panels:
         if drawn.slab:
             sentences.append(f"Atoms are those within {drawn.slab / 2:g} Å of the plane.")
-        if drawn.interior != INTERIORS[0]:
+        if drawn.interior != INTERIOR_STYLES[0]:
             sentences.append("Grey line: molecular surface (probe 1.4 Å)"
                              + "; its interior is grey." * (drawn.interior == "masked")
                              + "." * (drawn.interior != "masked"))

@@ -23,7 +23,7 @@ UNKNOWN = "#cccccc"
 SIGN_COLOURS = ("#c8372d", "#9a9a9a", "#2f6db5")
 
 #: Levels of isosurfaces of orbitals (0.03 bohr^-3/2) and electron densities (0.002 e/bohr^3), by the unit of a map.
-ISOVALUES = {"A^-3/2": 0.08, "bohr^-3/2": 0.03, "e/A^3": 0.0135, "e/bohr^3": 0.002}
+ISOVALUE_OF_UNIT = {"A^-3/2": 0.08, "bohr^-3/2": 0.03, "e/A^3": 0.0135, "e/bohr^3": 0.002}
 
 #: Unit of the energies of probes, of which the attractive, negative ones are of interest.
 _ENERGY = "kcal/mol"
@@ -58,7 +58,7 @@ def stops() -> list[list[float]]:
 
 def initial_isovalue(grid: Grid) -> float:
     """Return the initial level of the isosurfaces of a map; for orbitals and densities the usual one."""
-    return ISOVALUES.get(grid.unit) or grid.display_limit()
+    return ISOVALUE_OF_UNIT.get(grid.unit) or grid.display_limit()
 
 
 def isosurface_levels(grid: Grid, level: float | None = None) -> tuple[float, ...]:

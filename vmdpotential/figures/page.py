@@ -19,7 +19,7 @@ from vmdpotential.figures.colours import check_range, check_units, colour_range
 from vmdpotential.figures.contours import contour_levels, contour_style, contour_ticks
 from vmdpotential.figures.sizes import JOURNAL_WIDTHS
 from vmdpotential.figures.slices import (
-    INTERIORS,
+    INTERIOR_STYLES,
     AtomsOnSlice,
     atoms_on_slice,
     bar_label,
@@ -204,7 +204,7 @@ def compose_slices(
 
 
 def axes_of_slice(grid: Grid, plane: Plane | str, structure: StructureLike | None = None, slab: float = 3.0,
-                  waters: bool = False, interior: str = INTERIORS[0], **style: Any) -> Axes:
+                  waters: bool = False, interior: str = INTERIOR_STYLES[0], **style: Any) -> Axes:
     """Return the Axes of a slice in a new figure.
 
     Parameters are those of :func:`vmdpotential.draw_slice` and, in `style`, of :func:`compose_slices`.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 #: How the interior of a molecular surface is drawn on a slice, the default first.
-INTERIORS = ("shown", "outlined", "masked")
+INTERIOR_STYLES = ("shown", "outlined", "masked")
 
 #: Colours of a masked interior and of the outline of the molecular surface, and the spacing of the lattice on which
 #: that is found, A.
@@ -131,7 +131,7 @@ class AtomsOnSlice:
     waters : bool
         Whether to draw waters too.
     interior : str
-        How the interior of the solute's molecular surface is drawn, one of :data:`INTERIORS`.
+        How the interior of the solute's molecular surface is drawn, one of :data:`INTERIOR_STYLES`.
     """
 
     structure: Structure
@@ -227,7 +227,7 @@ def draw_slice(
 
 
 def atoms_on_slice(structure: StructureLike | None = None, slab: float = 3.0, waters: bool = False,
-                   interior: str = INTERIORS[0]) -> AtomsOnSlice | None:
+                   interior: str = INTERIOR_STYLES[0]) -> AtomsOnSlice | None:
     """Return what :func:`draw_slice` draws of a structure, or None without one."""
     check_interior(interior, structure is not None)
     return None if structure is None else AtomsOnSlice(as_structure(structure), slab, waters, interior)
@@ -235,9 +235,9 @@ def atoms_on_slice(structure: StructureLike | None = None, slab: float = 3.0, wa
 
 def check_interior(interior: str, structure: bool) -> None:
     """Raise UsageError for an unknown way to draw the interior, or one without a structure."""
-    if interior not in INTERIORS:
-        raise UsageError("interior", "is unknown", f"choose one of {', '.join(INTERIORS)}", value=interior)
-    if interior != INTERIORS[0] and not structure:
+    if interior not in INTERIOR_STYLES:
+        raise UsageError("interior", "is unknown", f"choose one of {', '.join(INTERIOR_STYLES)}", value=interior)
+    if interior != INTERIOR_STYLES[0] and not structure:
         raise UsageError("interior", "the structure is needed", "give {structure} too", value=interior)
 
 
@@ -269,7 +269,7 @@ def slice_image(ax: Axes, grid: Grid, plane: Plane, value_range: tuple[float, fl
         periodic = grid if grid.provenance.boundary == "periodic" else None
         if atoms.slab:
             points = draw_atoms(ax, atoms.structure, plane, atoms.slab, atoms.waters, periodic)
-        if atoms.interior != INTERIORS[0] and rows > 1 and columns > 1:
+        if atoms.interior != INTERIOR_STYLES[0] and rows > 1 and columns > 1:
             depths = atoms.depths_on(grid, plane, values.shape, (left, right, bottom, top))
             if (depths > 0).any():
                 _draw_interior(ax, s, t, depths, atoms.interior == "masked")

@@ -246,7 +246,7 @@ class Bound:
         result = np.asarray(2 * r * by_r2 * evaluate_program(factor, self.values), np.float64)
         return result if self.cutoff is None else np.where(r < self.cutoff, result, 0.0)
 
-    def scaled(self, length: float = 1.0) -> Scaled:
+    def scaled(self, length: float = 1.0) -> ScaledInteraction:
         """Return the interaction with all lengths in units of `length` (A).
 
         A potential in 1/A is homogeneous in all lengths: it is divided by the unit in which r and every
@@ -277,7 +277,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledInteraction:
     """An interaction as engines need it: a program in their own unit of length.
 
     Parameters
@@ -303,7 +303,7 @@ class Scaled:
 
 @lru_cache(maxsize=256)
 def _scaled(interaction: Interaction, parameters: tuple[tuple[str, float], ...], end: float | None,
-            length: float) -> Scaled:
+            length: float) -> ScaledInteraction:
     """Return :meth:`Bound.scaled`; kept, as tracing takes as long as a small map."""
     bound = Bound(interaction, dict(parameters), end)
     values = {q.name: bound.values[q.name] / length**q.length_power for q in interaction.quantities}
@@ -316,5 +316,5 @@ def _scaled(interaction: Interaction, parameters: tuple[tuple[str, float], ...],
             "interaction", "contains a length that is not a parameter with a unit", "make it a parameter",
             value=interaction.name,
         )
-    return Scaled(program, tuple(values.values()), float(evaluate_program(factor, values)) / length, length,
+    return ScaledInteraction(program, tuple(values.values()), float(evaluate_program(factor, values)) / length, length,
                   None if bound.cutoff is None else bound.cutoff / length)

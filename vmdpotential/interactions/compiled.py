@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from vmdpotential.arrays import Floats
 from vmdpotential.interactions.derivative import differentiate_trace
 from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
-from vmdpotential.interactions.tracing import Expression, RecordingBackEnd, linear_program
+from vmdpotential.interactions.tracing import RecordingBackEnd, TracedNode, linear_program
 from vmdpotential.kernels.build import HEADER_FOLDER
 
 #: The file of the structs.
@@ -40,8 +40,8 @@ def atom_parameters(program: TracedProgram) -> list[str]:
 
 def with_derivative(program: TracedProgram) -> TracedProgram:
     """Return the program of a radial function whose results are the function and its derivative with respect to r2."""
-    leaves = {step[1]: Expression(*step) for step in program.steps if step[0] in ("input", "param")}
-    r2, rinv = (leaves.setdefault(name, Expression("input", name)) for name in ("r2", "rinv"))
+    leaves = {step[1]: TracedNode(*step) for step in program.steps if step[0] in ("input", "param")}
+    r2, rinv = (leaves.setdefault(name, TracedNode("input", name)) for name in ("r2", "rinv"))
     value = run_program(program, RecordingBackEnd(), leaves)[program.results[0]]
     derivative = differentiate_trace(value, r2, rinv)
     return linear_program([value, 0.0 if derivative is None else derivative], program.parameters)

@@ -5,8 +5,9 @@ The field of an interaction V follows from its radial function, without another 
     E = -q grad V = -2 q (x - x_j) dV/d(r^2)
 
 Differentiation is by dual numbers (R. E. Wengert, "A simple automatic derivative evaluation program",
-Commun. ACM 7 (1964) 463-464): :class:`Dual` is a back end of :func:`vmdpotential.interactions.program.run_program`
-around another one, numpy, vector code or C source, and carries each value with its derivative.
+Commun. ACM 7 (1964) 463-464): :class:`DualNumber` is a back end of
+:func:`vmdpotential.interactions.program.run_program` around another one, numpy, vector code or C source, and carries
+each value with its derivative.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from math import pi, sqrt
 from typing import Any, TypeAlias
 
 from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram, run_program
-from vmdpotential.interactions.tracing import EXP_DOMAIN, Expression, RecordingBackEnd, Scalar, linear_program
+from vmdpotential.interactions.tracing import EXP_DOMAIN, RecordingBackEnd, Scalar, TracedNode, linear_program
 
 #: A value of the back end and its derivative, or None if that is zero everywhere.
 Pair: TypeAlias = tuple[Any, Any]
 
 
-class Dual:
+class DualNumber:
     """Back end that computes pairs of a value and its derivative with respect to r2.
 
     Parameters
@@ -125,21 +126,21 @@ class Dual:
 
 def evaluate_derivative(program: TracedProgram, values: Mapping[str, Any]) -> Any:
     """Return the derivative of a program with respect to r2 with numpy; values of inputs and parameters by name."""
-    dual = Dual(NumpyBackEnd)
+    dual = DualNumber(NumpyBackEnd)
     pairs = {name: (value, None) for name, value in values.items()} | dual.inputs(values["r2"], values["rinv"])
     return run_program(program, dual, pairs)[len(program.steps) - 1][1]
 
 
-def differentiate_trace(value: Scalar, r2: Expression, rinv: Expression) -> Expression | None:
+def differentiate_trace(value: Scalar, r2: TracedNode, rinv: TracedNode) -> TracedNode | None:
     """Return d/d(r^2) of a traced expression of these inputs, or None if it is zero."""
-    if not isinstance(value, Expression):
+    if not isinstance(value, TracedNode):
         return None
     program = linear_program([value], [])
     degree = program.degree()
     if degree and "r2" not in program.inputs:  # a power of 1/r: d/d(r^2) r^-d = -d/2 r^-d / r^2
         return value * (rinv * rinv) * (-degree / 2)
-    dual = Dual(RecordingBackEnd())
-    leaves = {step[1]: Expression(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
+    dual = DualNumber(RecordingBackEnd())
+    leaves = {step[1]: TracedNode(step[0], step[1]) for step in program.steps if step[0] in ("input", "param")}
     leaves |= {"r2": r2, "rinv": rinv}
     values = run_program(program, RecordingBackEnd(), leaves)
     # derivatives of powers take one product, where the product rule would take several

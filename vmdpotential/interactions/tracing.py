@@ -8,7 +8,7 @@ arithmetic and the functions of this module (:func:`fma`, :func:`minimum`, :func
 Parameters of the two atoms are also leaves, ``i.name`` and ``j.name``, and values that a table has for their types are
 ``pair.name``.
 
-Called with numpy arrays, it computes the reference in float64. Called with :class:`Expression` leaves, it
+Called with numpy arrays, it computes the reference in float64. Called with :class:`TracedNode` leaves, it
 records a :class:`~vmdpotential.interactions.program.TracedProgram`, which every engine evaluates in its own way.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from vmdpotential.interactions.program import NumpyBackEnd, TracedProgram
 
-Scalar: TypeAlias = Any  # a number, a numpy array or an Expression
+Scalar: TypeAlias = Any  # a number, a numpy array or a TracedNode
 
 #: Leaves of every radial function.
 INPUTS = ("r2", "rinv")
@@ -32,43 +32,43 @@ INPUTS = ("r2", "rinv")
 EXP_DOMAIN = (-87.0, 88.0)
 
 
-class Expression:
+class TracedNode:
     """A value that records the operation and the arguments of which it is the result."""
 
     def __init__(self, operation: str, *arguments: Any) -> None:
         self.operation = operation
         self.arguments = arguments
         #: Whether it depends only on parameters and constants.
-        self.uniform: bool = operation != "input" and all(a.uniform for a in arguments if isinstance(a, Expression))
+        self.uniform: bool = operation != "input" and all(a.uniform for a in arguments if isinstance(a, TracedNode))
 
-    def __add__(self, other: Scalar) -> Expression:
+    def __add__(self, other: Scalar) -> TracedNode:
         return _record("add", self, other)
 
-    def __radd__(self, other: Scalar) -> Expression:
+    def __radd__(self, other: Scalar) -> TracedNode:
         return _record("add", other, self)
 
-    def __sub__(self, other: Scalar) -> Expression:
+    def __sub__(self, other: Scalar) -> TracedNode:
         return _record("sub", self, other)
 
-    def __rsub__(self, other: Scalar) -> Expression:
+    def __rsub__(self, other: Scalar) -> TracedNode:
         return _record("sub", other, self)
 
-    def __mul__(self, other: Scalar) -> Expression:
+    def __mul__(self, other: Scalar) -> TracedNode:
         return _record("mul", self, other)
 
-    def __rmul__(self, other: Scalar) -> Expression:
+    def __rmul__(self, other: Scalar) -> TracedNode:
         return _record("mul", other, self)
 
-    def __truediv__(self, other: Scalar) -> Expression:
+    def __truediv__(self, other: Scalar) -> TracedNode:
         return _record("div", self, other)
 
-    def __rtruediv__(self, other: Scalar) -> Expression:
+    def __rtruediv__(self, other: Scalar) -> TracedNode:
         return _record("div", other, self)
 
-    def __neg__(self) -> Expression:
+    def __neg__(self) -> TracedNode:
         return _record("sub", 0.0, self)
 
-    def __pow__(self, power: int) -> Expression:
+    def __pow__(self, power: int) -> TracedNode:
         if not isinstance(power, int) or power < 1:
             raise TypeError("a radial function may raise to positive whole powers only")
         if power == 1:
@@ -80,13 +80,13 @@ class Expression:
         raise TypeError("a radial function cannot branch with 'if'; use select(condition, a, b)")
 
 
-def _record(operation: str, *arguments: Scalar) -> Expression:
-    return Expression(operation, *(a if isinstance(a, Expression) else Expression("const", float(a))
+def _record(operation: str, *arguments: Scalar) -> TracedNode:
+    return TracedNode(operation, *(a if isinstance(a, TracedNode) else TracedNode("const", float(a))
                                    for a in arguments))
 
 
 def _traced(*arguments: Scalar) -> bool:
-    return any(isinstance(a, Expression) for a in arguments)
+    return any(isinstance(a, TracedNode) for a in arguments)
 
 
 def fma(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
@@ -157,17 +157,17 @@ def trace_radial(radial: Callable[..., Scalar], parameters: Sequence[str]) -> tu
     TypeError
         When the function branches or uses an operation that cannot be traced.
     """
-    leaves = {name: Expression("input", name) for name in INPUTS}
-    names = SimpleNamespace(**{name: Expression("param", name) for name in parameters})
+    leaves = {name: TracedNode("input", name) for name in INPUTS}
+    names = SimpleNamespace(**{name: TracedNode("param", name) for name in parameters})
     result = radial(leaves["r2"], leaves["rinv"], names)
-    if not isinstance(result, Expression) or result.uniform:
+    if not isinstance(result, TracedNode) or result.uniform:
         raise TypeError("the radial function does not depend on r2 and rinv")
     factor, rest = _split(result, {})
     assert rest is not None
     return linear_program([rest], parameters), linear_program([factor], parameters)
 
 
-def _split(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
+def _split(node: TracedNode, known: dict[TracedNode, Any]) -> tuple[TracedNode, TracedNode | None]:
     """Return the constant factor of a node, and the rest, or None if nothing varies.
 
     `known` holds the results of earlier nodes: without it, a node that is used twice would be visited
@@ -179,7 +179,7 @@ def _split(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, 
     return factor, rest
 
 
-def _split_one(node: Expression, known: dict[Expression, Any]) -> tuple[Expression, Expression | None]:
+def _split_one(node: TracedNode, known: dict[TracedNode, Any]) -> tuple[TracedNode, TracedNode | None]:
     if node.uniform:
         return node, None
     if node.operation in ("mul", "div"):
@@ -190,7 +190,7 @@ def _split_one(node: Expression, known: dict[Expression, Any]) -> tuple[Expressi
                 return factor, _record("div", 1.0, b)
             return factor, b if a is None else a
         return factor, a * b if node.operation == "mul" else a / b
-    return Expression("const", 1.0), node
+    return TracedNode("const", 1.0), node
 
 
 def linear_program(results: Sequence[Scalar], parameters: Sequence[str]) -> TracedProgram:
@@ -207,14 +207,14 @@ def linear_program(results: Sequence[Scalar], parameters: Sequence[str]) -> Trac
     def constant(number: int) -> float | None:
         return steps[number][1] if steps[number][0] == "const" else None
 
-    visited: dict[Expression, int] = {}
+    visited: dict[TracedNode, int] = {}
 
-    def visit(node: Expression) -> int:
+    def visit(node: TracedNode) -> int:
         if node not in visited:
             visited[node] = step_of(node)
         return visited[node]
 
-    def step_of(node: Expression) -> int:
+    def step_of(node: TracedNode) -> int:
         if node.operation in ("const", "input", "param"):
             return add(node.operation, *node.arguments)
         arguments = [visit(a) for a in node.arguments]
@@ -223,7 +223,7 @@ def linear_program(results: Sequence[Scalar], parameters: Sequence[str]) -> Trac
             if None not in values:
                 return add("const", _FOLD[node.operation](*values))
             if node.operation == "div" and values[1] is not None:  # a constant divisor becomes a factor
-                node = Expression("mul")
+                node = TracedNode("mul")
                 values[1] = 1.0 / values[1]
                 arguments[1] = add("const", values[1])
             unit = {"mul": 1.0, "add": 0.0}.get(node.operation)
@@ -232,7 +232,7 @@ def linear_program(results: Sequence[Scalar], parameters: Sequence[str]) -> Trac
                     return other
         return add(node.operation, *arguments)
 
-    requested = [visit(r if isinstance(r, Expression) else Expression("const", float(r))) for r in results]
+    requested = [visit(r if isinstance(r, TracedNode) else TracedNode("const", float(r))) for r in results]
     return _without_dead_steps(steps, requested, parameters)
 
 
@@ -259,10 +259,10 @@ def _without_dead_steps(steps: list[tuple[Any, ...]], results: Sequence[int],
 class RecordingBackEnd:
     """Back end that records operations, so that a program or its derivative can be traced again."""
 
-    def const(self, value: float) -> Expression:
+    def const(self, value: float) -> TracedNode:
         """Return a number."""
-        return Expression("const", float(value))
+        return TracedNode("const", float(value))
 
-    def __getattr__(self, operation: str) -> Callable[..., Expression]:
+    def __getattr__(self, operation: str) -> Callable[..., TracedNode]:
         """Return the function that records an operation."""
         return partial(_record, operation)

@@ -30,7 +30,7 @@ from vmdpotential.interactions import Bound, short_range
 
 
 @dataclass(frozen=True, eq=False)
-class Splitting:
+class CoulombSplitting:
     """A smooth part of 1/r.
 
     Parameters
@@ -208,8 +208,8 @@ def _optimal(ratio: float, order: int, degree: int) -> tuple[Floats, float]:
     return legendre, float(np.sqrt(8 * legendre @ form @ legendre))
 
 
-def optimal_splitting(radius: float, mesh: float, order: int, degree: int = short_range.DEGREE) -> tuple[Splitting,
-                                                                                                         float]:
+def optimal_splitting(radius: float, mesh: float, order: int,
+                      degree: int = short_range.DEGREE) -> tuple[CoulombSplitting, float]:
     """Return the splitting with the smallest error on a mesh, and that error.
 
     Parameters
@@ -224,11 +224,11 @@ def optimal_splitting(radius: float, mesh: float, order: int, degree: int = shor
 
     Returns
     -------
-    splitting : Splitting
+    splitting : CoulombSplitting
     error : float, 1/A
         Root mean square error of the potential of uncorrelated unit charges, one per A^3. It is proportional
         to the square root of the sum of q^2 over the volume.
     """
     legendre, error = _optimal(round(radius / mesh, 12), order, degree)  # depends on the ratio alone
     # the error's square is an integral of 1/r^2 over volume, which has the dimension of a length
-    return Splitting(radius, legendre), error * float(np.sqrt(mesh))
+    return CoulombSplitting(radius, legendre), error * float(np.sqrt(mesh))

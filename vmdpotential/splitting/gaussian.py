@@ -19,8 +19,8 @@ REACH = 6.0
 
 
 @dataclass(frozen=True)
-class Gaussian:
-    """The potential of a Gaussian charge, used like a :class:`~vmdpotential.splitting.coulomb.Splitting`.
+class GaussianSplitting:
+    """The potential of a Gaussian charge, used like a :class:`~vmdpotential.splitting.coulomb.CoulombSplitting`.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Gaussian:
         return
 
 
-def gaussian_on_mesh(width: float, radius: float, mesh: float, order: int) -> tuple[Gaussian, float]:
+def gaussian_on_mesh(width: float, radius: float, mesh: float, order: int) -> tuple[GaussianSplitting, float]:
     """Return the potential of Gaussian charges, and its error on a mesh.
 
     Parameters
@@ -94,4 +94,4 @@ def gaussian_on_mesh(width: float, radius: float, mesh: float, order: int) -> tu
     """
     k, loss = mesh_loss(order)
     square = 8 * float(np.sum(np.gradient(k) * loss / k**2 * np.exp(-((k * width / mesh) ** 2))))
-    return Gaussian(width), float(np.sqrt(square * mesh))
+    return GaussianSplitting(width), float(np.sqrt(square * mesh))

@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 import numpy as np
 
 from vmdpotential.interactions import Bound, coulomb, ewald, gaussian, short_range
-from vmdpotential.splitting.coulomb import Splitting, optimal_splitting
-from vmdpotential.splitting.gaussian import Gaussian, gaussian_on_mesh
-from vmdpotential.splitting.mesh import Smooth, SplittingChoice
-from vmdpotential.splitting.screened import Screened, optimal_for_screened
+from vmdpotential.splitting.coulomb import CoulombSplitting, optimal_splitting
+from vmdpotential.splitting.gaussian import GaussianSplitting, gaussian_on_mesh
+from vmdpotential.splitting.mesh import SmoothSplitting, SplittingChoice
+from vmdpotential.splitting.screened import ScreenedSplitting, optimal_for_screened
 
 #: Longest split radius for waves of a screened potential, in Debye lengths; for a longer one, the polynomial has too
 #: few terms.
@@ -29,7 +29,7 @@ class LongRangeSplit:
 
     Parameters
     ----------
-    smooth : Smooth
+    smooth : SmoothSplitting
     band : float, 1/A
         Greatest wave number that is summed.
     background : float, A^2
@@ -38,7 +38,7 @@ class LongRangeSplit:
         Interactions within the split radius, each with a factor.
     """
 
-    smooth: Smooth
+    smooth: SmoothSplitting
     band: float
     background: float
     pairs: Sequence[tuple[float, Bound]]
@@ -62,7 +62,7 @@ class LongRange:
     """
 
     mesh: SplittingChoice
-    waves: Callable[[Splitting, float], LongRangeSplit]
+    waves: Callable[[CoulombSplitting, float], LongRangeSplit]
     longest: float = np.inf
     width: float | None = None
 
@@ -89,8 +89,8 @@ def of_screened(bound: Bound) -> LongRange:
     length = bound.decay
     assert length is not None
 
-    def waves(inner: Splitting, band: float) -> LongRangeSplit:
-        smooth = Screened(inner, length)
+    def waves(inner: CoulombSplitting, band: float) -> LongRangeSplit:
+        smooth = ScreenedSplitting(inner, length)
         return LongRangeSplit(smooth, band / inner.radius, 0.0, [
             (1.0, bound.truncated(inner.radius)), (-1.0, coulomb.INTERACTION.bind().truncated(inner.radius)),
             (1.0, short_range.bind(inner.radius, smooth.shifted))])
@@ -102,9 +102,9 @@ def of_gaussian(bound: Bound) -> LongRange:
     """Return the splittings of the potential of Gaussian charges (:mod:`vmdpotential.splitting.gaussian`)."""
     width = bound.values["smear"]
 
-    def waves(inner: Splitting, band: float) -> LongRangeSplit:
+    def waves(inner: CoulombSplitting, band: float) -> LongRangeSplit:
         if FAR * width > inner.radius:  # few waves suffice; pairs are only listed for their distances
-            return LongRangeSplit(Gaussian(width), BAND / width, 0.0, [(0.0, inner.short())])
+            return LongRangeSplit(GaussianSplitting(width), BAND / width, 0.0, [(0.0, inner.short())])
         less = ewald.INTERACTION.bind(beta=gaussian.ewald_factor(width), cutoff=FAR * width)
         return LongRangeSplit(inner, band / inner.radius, inner.short_integral - 2 * np.pi * width**2,
                      [(1.0, inner.short()), (-1.0, less)])

@@ -14,15 +14,15 @@ from vmdpotential.errors import InputError
 from vmdpotential.grid.lattice import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.coulomb import PER_RADIUS, Splitting, euler_sum, optimal_splitting
-from vmdpotential.splitting.gaussian import Gaussian
-from vmdpotential.splitting.screened import Screened
+from vmdpotential.splitting.coulomb import PER_RADIUS, CoulombSplitting, euler_sum, optimal_splitting
+from vmdpotential.splitting.gaussian import GaussianSplitting
+from vmdpotential.splitting.screened import ScreenedSplitting
 from vmdpotential.splitting.shifted import SmoothCutoff
 
-Smooth = Splitting | Screened | SmoothCutoff | Gaussian
+SmoothSplitting = CoulombSplitting | ScreenedSplitting | SmoothCutoff | GaussianSplitting
 
 #: Returns the splitting, and its error (1/A), for a split radius (A), a mesh spacing (A) and an order of splines.
-SplittingChoice = Callable[[float, float, int], tuple[Smooth, float]]
+SplittingChoice = Callable[[float, float, int], tuple[SmoothSplitting, float]]
 
 #: Nodes over which distances level off at half the length of the transform in an open boundary, for point charges and
 #: for Gaussian charges. A kink there is negligible next to the potential of points, but that of Gaussians is weaker.
@@ -45,7 +45,7 @@ class Mesh:
         Number of nodes; in an open boundary they cover atoms and lattice with half a spline around them.
     order : int
         Order of the B-splines, even.
-    splitting : Splitting, Screened, SmoothCutoff or Gaussian
+    splitting : CoulombSplitting, ScreenedSplitting, SmoothCutoff or GaussianSplitting
     reach : (3,) int or None
         In an open boundary, the greatest distance, in nodes along each axis, between a charge and a lattice
         point: the mesh is padded with zeros for the Fourier transform, so that no image acts on a lattice
@@ -58,7 +58,7 @@ class Mesh:
     steps: Floats
     shape: tuple[int, int, int]
     order: int
-    splitting: Smooth
+    splitting: SmoothSplitting
     reach: tuple[int, int, int] | None = None
     box: Box | None = None
 

@@ -31,25 +31,25 @@ from numpy.typing import ArrayLike
 
 from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, short_range, short_screened
-from vmdpotential.splitting.coulomb import Splitting, optimal_splitting
+from vmdpotential.splitting.coulomb import CoulombSplitting, optimal_splitting
 
 #: Greatest ratio of split radius and Debye length; beyond it, cosh and sinh nearly cancel in single precision.
 MOST = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Screened:
-    """A smooth part of the screened potential, used like a :class:`~vmdpotential.splitting.coulomb.Splitting`.
+class ScreenedSplitting:
+    """A smooth part of the screened potential, used like a :class:`~vmdpotential.splitting.coulomb.CoulombSplitting`.
 
     Parameters
     ----------
-    inner : Splitting
+    inner : CoulombSplitting
         Splitting of 1/r, with the radius and psi.
     length : float, A
         The Debye length.
     """
 
-    inner: Splitting
+    inner: CoulombSplitting
     length: float
     #: 1 / (sqrt(2) s) of a Gaussian charge, 1/A; 0 for a point charge.
     ewald_factor = 0.0
@@ -117,7 +117,7 @@ class Screened:
         return self.inner.window(k) / self.strength
 
     def window_table(self, scale: float, count: int) -> Floats:
-        """Return the window at the wave numbers of :meth:`.Splitting.window_table`."""
+        """Return the window at the wave numbers of :meth:`.CoulombSplitting.window_table`."""
         return self.inner.window_table(scale, count) / self.strength
 
     def short(self) -> Bound:
@@ -145,7 +145,7 @@ def _shortened(series: Floats, degree: int, radius: float) -> Floats:
     return coefficients / radius ** (2 * np.arange(degree + 1))
 
 
-def optimal_for_screened(length: float, radius: float, mesh: float, order: int) -> tuple[Screened, float]:
+def optimal_for_screened(length: float, radius: float, mesh: float, order: int) -> tuple[ScreenedSplitting, float]:
     """Return the splitting of the screened potential with the smallest error on a mesh, and that error.
 
     Parameters
@@ -157,11 +157,11 @@ def optimal_for_screened(length: float, radius: float, mesh: float, order: int) 
 
     Returns
     -------
-    splitting : Screened
+    splitting : ScreenedSplitting
     error : float, 1/A
         As of :func:`~vmdpotential.splitting.coulomb.optimal_splitting`; infinite if the radius is too long compared
         with the Debye length.
     """
     inner, error = optimal_splitting(radius, mesh, order)
-    screened = Screened(inner, length)
+    screened = ScreenedSplitting(inner, length)
     return screened, error / screened.strength if radius <= MOST * length else np.inf

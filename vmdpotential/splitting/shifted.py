@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from vmdpotential.arrays import Floats
 from vmdpotential.interactions import Bound, short_cutoff, short_range
-from vmdpotential.splitting.coulomb import Splitting, legendre_transforms, mesh_loss
+from vmdpotential.splitting.coulomb import CoulombSplitting, legendre_transforms, mesh_loss
 
 #: The first terms of I(s) in powers of s^2, good to 1e-14 for s < 1.
 _SERIES = np.array([-1.0, 1 / 6, -1 / 144, 1 / 7200, -1 / 604800, 1 / 76204800, -1 / 13412044800, 1 / 3138418483200])
@@ -38,17 +38,17 @@ _SERIES = np.array([-1.0, 1 / 6, -1 / 144, 1 / 7200, -1 / 604800, 1 / 76204800, 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCutoff:
-    """A smooth part of the shifted Coulomb potential, used like a :class:`.Splitting`.
+    """A smooth part of the shifted Coulomb potential, used like a :class:`.CoulombSplitting`.
 
     Parameters
     ----------
-    inner : Splitting
+    inner : CoulombSplitting
         The radius, and P, with ``psi^(0) = 1 - 2 (a/rc)^2``, so that L is continuous.
     cutoff : float, A
         At least the radius.
     """
 
-    inner: Splitting
+    inner: CoulombSplitting
     cutoff: float
     #: Inverse Debye length, 1/A; 0 without screening.
     kappa = 0.0
@@ -161,5 +161,5 @@ def optimal_for_cutoff(cutoff: float, radius: float, mesh: float, order: int) ->
     part = (radius / cutoff) ** 2
     error = mesh * polyval(part, square) + mesh**5 / cutoff**4 * _left_by_cutoff(order)
     coefficients = legendre @ [1.0, part]
-    smooth = SmoothCutoff(Splitting(radius, coefficients), cutoff)
+    smooth = SmoothCutoff(CoulombSplitting(radius, coefficients), cutoff)
     return smooth, float(np.sqrt(error)) if part <= 1 else np.inf

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from vmdpotential.errors import UsageError
-from vmdpotential.interactions import Scaled
+from vmdpotential.interactions import ScaledInteraction
 from vmdpotential.interactions.compiled import uniform_steps, uniform_values
 from vmdpotential.interactions.csource import CSource
-from vmdpotential.interactions.derivative import Dual
+from vmdpotential.interactions.derivative import DualNumber
 from vmdpotential.interactions.program import TracedProgram, run_program
 
 #: Factor by which the kernels' inverse square root in software is too large.
@@ -55,7 +55,7 @@ class DeviceSource(CSource):
 
 
 @lru_cache(maxsize=64)
-def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
+def radial_source(scaled: ScaledInteraction, real: str, field: bool = False) -> str:
     """Return the C function ``real radial(real r2, real rinv, const real *u)``; with `field` it returns a ``Slope``.
 
     `u` are the constants of :func:`uniforms`: values that are the same for all pairs are computed on the host and
@@ -63,7 +63,7 @@ def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
 
     Parameters
     ----------
-    scaled : Scaled
+    scaled : ScaledInteraction
         The traced radial function with its parameters.
     real : {"float", "double"}
         Type of all numbers.
@@ -72,7 +72,7 @@ def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
     """
     program, constants = scaled.program, uniforms(scaled)
     device = DeviceSource(real, {f"u[{k}]" for k, value in enumerate(constants) if value <= 1})
-    dual = Dual(device)
+    dual = DualNumber(device)
     # names, or with `field` pairs of the names of a value and its derivative; other uniform values are not needed
     known = {number: "" for number, same in enumerate(program.uniform())
              if same and program.steps[number][0] != "const"}
@@ -88,7 +88,7 @@ def radial_source(scaled: Scaled, real: str, field: bool = False) -> str:
 
 
 @lru_cache(maxsize=64)
-def uniforms(scaled: Scaled) -> tuple[float, ...]:
+def uniforms(scaled: ScaledInteraction) -> tuple[float, ...]:
     """Return the values that the radial function reads from `u`.
 
     Raises

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import SOFT_CORE, Bound, Scaled
+from vmdpotential.interactions import SOFT_CORE, Bound, ScaledInteraction
 from vmdpotential.interactions.compiled import radial_arguments
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
@@ -83,7 +83,7 @@ class _Bins(NamedTuple):
     low: Floats
 
 
-def _run(label: str, lattice: Lattice, scaled: Scaled, positions: Floats, charges: Floats, bins: _Bins,
+def _run(label: str, lattice: Lattice, scaled: ScaledInteraction, positions: Floats, charges: Floats, bins: _Bins,
          precision: str, field: bool, masked: bool = False,
          add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     unit, low, maps = scaled.length, bins.low, 4 if field else 1

@@ -22,7 +22,7 @@ from vmdpotential.engines.cuda import radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.interactions import SOFT_CORE, Scaled
+from vmdpotential.interactions import SOFT_CORE, ScaledInteraction
 from vmdpotential.sums.cuda import cells, kernel_file
 from vmdpotential.sums.inputs import charges_and_positions, in_box
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared
@@ -112,7 +112,7 @@ def slabs(shape: tuple[int, int, int], room: int, parts: int = 1, maps: int = 1)
     return [Slab(start, min(start + each, nx)) for start in range(0, nx, each)]
 
 
-def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool = False,
+def macros(scaled: ScaledInteraction, masked: bool, precision: str, direct: bool, add: bool = False,
            field: bool = False) -> dict[str, object]:
     """Return the macros of a kernel.
 
@@ -141,7 +141,7 @@ def macros(scaled: Scaled, masked: bool, precision: str, direct: bool, add: bool
     return settings
 
 
-def base_task(lattice: Lattice, scaled: Scaled) -> Any:
+def base_task(lattice: Lattice, scaled: ScaledInteraction) -> Any:
     """Return a filled record of :data:`TASK` without addresses, atoms and cells."""
     task = np.zeros((), TASK)
     task["origin"], task["inverse_unit"] = lattice.origin, 1 / scaled.length

@@ -1,10 +1,11 @@
 """Ewald's exact sum over all periodic images, by pairs within a radius and by waves.
 
 P. P. Ewald, Ann. Phys. 369, 253, 1921, with conducting surroundings and a neutralising background. The splitting is not
-a Gaussian but a prolate spheroidal function psi, used as in :class:`~vmdpotential.splitting.coulomb.Splitting`: of all
-functions on [-1, 1], its transform is the most concentrated within a band. The short-range part ends at the split
-radius; with half the shortest lattice vector as the radius, only the nearest image of an atom contributes to it. The
-smooth part is a sum over a few hundred waves. Errors of maps and of values at points are measured against this sum.
+a Gaussian but a prolate spheroidal function psi, used as in
+:class:`~vmdpotential.splitting.coulomb.CoulombSplitting`: of all functions on [-1, 1], its transform is the most
+concentrated within a band. The short-range part ends at the split radius; with half the shortest lattice vector as the
+radius, only the nearest image of an atom contributes to it. The smooth part is a sum over a few hundred waves. Errors
+of maps and of values at points are measured against this sum.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vmdpotential.engines.costs import Costs
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
-from vmdpotential.splitting.coulomb import Splitting
+from vmdpotential.splitting.coulomb import CoulombSplitting
 from vmdpotential.splitting.long_range import LongRange, LongRangeSplit, long_range
 from vmdpotential.sums import Estimate, Method, Plan, Request, result_bytes
 from vmdpotential.sums.ewald.waves import structure_factors
@@ -221,7 +222,7 @@ def ewald_sum(bound: Bound, cell: Cell, target: Lattice | Points, atoms: int, en
     split = long_range(bound)
     assert split is not None
     fastest, band = _fastest(split, cell, target.size, atoms, engine, accuracy)
-    waves = split.waves(Splitting(fastest.radius, _prolate(band)), band)
+    waves = split.waves(CoulombSplitting(fastest.radius, _prolate(band)), band)
     return EwaldSum(target, fastest, waves, engine, field, distances)
 
 
@@ -256,8 +257,8 @@ class EwaldPlan(Plan):
         """The short-range part, if it must be summed elsewhere."""
         return None if self.request.radius is None else self._splitting(self.request.radius).short()
 
-    def _splitting(self, radius: float) -> Splitting:
-        return Splitting(radius, _prolate(band_limit(EWALD_ACCURACY)))
+    def _splitting(self, radius: float) -> CoulombSplitting:
+        return CoulombSplitting(radius, _prolate(band_limit(EWALD_ACCURACY)))
 
     def prepare(self, target: Lattice | Points, positions: Floats, cell: Cell | None) -> EwaldSum:
         """Return the sum for a frame."""

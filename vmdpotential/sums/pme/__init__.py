@@ -31,7 +31,7 @@ from vmdpotential.grid.lattice import Box, Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.splitting.long_range import long_range
-from vmdpotential.splitting.mesh import Mesh, Smooth, SplittingChoice, mesh_around, over_cell
+from vmdpotential.splitting.mesh import Mesh, SmoothSplitting, SplittingChoice, mesh_around, over_cell
 from vmdpotential.sums import Estimate, Method, Plan, Refusal, Request, SumPlan, interpolated_bytes, slabs_hint
 from vmdpotential.sums.costs import SumSize, cheapest_mesh
 from vmdpotential.sums.costs import transform_extents as _transform
@@ -146,7 +146,7 @@ class MeshPlan(Plan):
         Greatest spacing of the mesh, which depends on the cell of each frame.
     order : int
         Order of its B-splines.
-    splitting : Smooth
+    splitting : SmoothSplitting
     """
 
     request: Request
@@ -156,7 +156,7 @@ class MeshPlan(Plan):
     error: float
     spacing: float
     order: int
-    splitting: Smooth
+    splitting: SmoothSplitting
     #: The last periodic cell and its sum, in one attribute, as frames may be prepared by several threads.
     _last: tuple[Cell, Prepared] | None = field(default=None, init=False, repr=False)
 
@@ -192,7 +192,7 @@ class MeshPlan(Plan):
         return ready
 
     def _mesh(self, points: Floats, positions: Floats, cell: Cell | None) -> Mesh:
-        def split(*_: float) -> tuple[Smooth, float]:
+        def split(*_: float) -> tuple[SmoothSplitting, float]:
             return self.splitting, 0.0
 
         ratio = self.splitting.radius / self.spacing
