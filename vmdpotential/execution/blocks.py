@@ -307,4 +307,5 @@ class _Heard:
             self.outer(label, fraction)
         else:
             self.part = fraction if label == FRAMES_LABEL else self.part
-            self.outer(f"{self.total} {FRAMES_LABEL}", min(1.0, (self.done + self.part * self.size) / self.total))
+            self.outer("1 frame" if self.total == 1 else f"{self.total} frames",
+                       min(1.0, (self.done + self.part * self.size) / self.total))
