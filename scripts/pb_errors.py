@@ -9,11 +9,11 @@ each structure, and how many actual errors are larger than the stated ones. It t
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import openmmtools
 
 from vmdpotential import read_structure
 from vmdpotential.grid.lattice import Lattice
@@ -24,7 +24,7 @@ from vmdpotential.sums.result import Result, SolvationTerms
 from vmdpotential.surfaces import region
 
 DATA = Path(__file__).parent.parent / "data"
-OTHERS = Path(openmmtools.__file__).parent / "data"
+OTHERS = Path(importlib.util.find_spec("openmmtools").origin).parent / "data"  # its import needs much else
 
 #: Largest number of nodes of a grid with a quarter of the spacing; otherwise half the spacing is used.
 MAX_NODES = 60_000_000

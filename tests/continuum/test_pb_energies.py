@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import charges_at, slow
 from messages import Words, naming
+from structure_files import TOOLS
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError
@@ -26,8 +26,7 @@ PLACE = np.array([0.13, 0.07, 0.21])
 
 def peptide():
     """Return two residues of T4 lysozyme, with charges and radii."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
     return protein.part(np.arange(len(protein)) < protein.residue_starts[2])
 
@@ -164,8 +163,7 @@ def test_stated_error_of_charges_in_a_ball(most, deepest):
 @cache
 def pieces_of_lysozyme(probe):
     """Return pairs of residues and their energies, kcal/mol, extrapolated from fine grids."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     protein = read_structure(folder / "receptor.pdb", topology=folder / "receptor.prmtop")
     starts = protein.residue_starts
     pieces = [protein.part(np.arange(starts[n], starts[n + 2])) for n in range(3, 150, 14)]
@@ -190,8 +188,7 @@ def test_stated_error_is_that_of_a_molecule(spacing, probe):
 @pytest.mark.slow
 def test_error_of_binding_is_that_of_the_difference():
     """The errors of the energies of solvation, kcal/mol, cancel where the shape is the same."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
+    folder = TOOLS / "cb7-viologen" / "leap"
     complex_ = read_structure(folder / "complex-vacuum.pdb", topology=folder / "complex-vacuum.prmtop")
     coarse, fine = (binding_energy(complex_, "resname LIG", "not resname LIG", spacing=spacing)
                     for spacing in (1.0, 0.4))
@@ -201,8 +198,7 @@ def test_error_of_binding_is_that_of_the_difference():
 
 @pytest.mark.slow
 def test_energy_command_in_water(tmp_path):
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap"
+    folder = TOOLS / "cb7-viologen" / "leap"
     between = ("resname LIG", "not resname LIG")
     options = {"topology": folder / "complex-vacuum.prmtop", "between": between, "solvent": "pb"}
     data = energy_(structure=folder / "complex-vacuum.pdb", spacing=1.0, **options).data

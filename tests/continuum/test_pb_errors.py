@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from charged_balls import around_a_charged_ball, work_of_charging
 from helpers import charges_at, slow
+from structure_files import TOOLS
 
 from vmdpotential import read_structure
 from vmdpotential.engines import get_engine
@@ -28,8 +28,7 @@ FRAGMENTS = {"receptor": ((3, 1), (17, 2), (73, 2), (88, 2)), "DNA": ((4, 1),)}
 
 def wholes():
     """Return a folder of structures, and files of those of which there are fragments."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    data = Path(openmmtools.__file__).parent / "data"
+    data = TOOLS
     lysozyme, dna = data / "T4-lysozyme-L99A-implicit", data / "dna_dodecamer_explicit"
     return data, {"receptor": (lysozyme / "receptor.pdb", lysozyme / "receptor.prmtop"),
                   "DNA": (dna / "minimized_dna_dodecamer.pdb", dna / "prmtop")}

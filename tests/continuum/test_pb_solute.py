@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from structure_files import TOOLS
 
 from vmdpotential import potential_at, read_structure, solvation_energy
 from vmdpotential.commands.map import command as map_
@@ -29,8 +30,7 @@ SPACING, ALIKE = 1.0, 0.01
 @pytest.fixture(scope="module")
 def dna():
     """Two strands in a box of water, with Amber's charges and radii."""
-    openmmtools = pytest.importorskip("openmmtools", reason="openmmtools is not installed")
-    folder = Path(openmmtools.__file__).parent / "data" / "dna_dodecamer_explicit"
+    folder = TOOLS / "dna_dodecamer_explicit"
     return read_structure(folder / "minimized_dna_dodecamer.pdb", topology=folder / "prmtop")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from helpers import shell
 from MDAnalysisTests.datafiles import DCD, PSF
+from structure_files import TOOLS
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError
@@ -46,10 +47,9 @@ def parsed(line):
 def folder(tmp_path_factory):
     """A folder with the files that examples name."""
     folder = tmp_path_factory.mktemp("examples")
-    tools = Path(importlib.util.find_spec("openmmtools").origin).parent / "data"
     for name, source in (("protein", "gbsa"), ("system", "explicit")):
         for kind in ("pdb", "prmtop"):
-            shutil.copy(tools / f"alanine-dipeptide-{source}" / f"alanine-dipeptide.{kind}", folder / f"{name}.{kind}")
+            shutil.copy(TOOLS / f"alanine-dipeptide-{source}" / f"alanine-dipeptide.{kind}", folder / f"{name}.{kind}")
     # what is around the inhibitor, where both chains meet
     entry = gzip.decompress((ROOT / "data" / "1hvr.pdb.gz").read_bytes()).decode().splitlines(keepends=True)
     near = {*range(22, 33), *range(45, 56), *range(78, 89)}
@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
     shutil.copy(DCD, folder / "kinase.dcd")
     data = Path(importlib.util.find_spec("iodata").origin).parent / "test" / "data"
     shutil.copy(data / "h2o_psi4_1.3.2_6-31G_d_cart.molden", folder / "molecule.molden")
-    system = MDAnalysis.Universe(folder / "system.prmtop", tools / "alanine-dipeptide-explicit/alanine-dipeptide.crd",
+    system = MDAnalysis.Universe(folder / "system.prmtop", TOOLS / "alanine-dipeptide-explicit/alanine-dipeptide.crd",
                                  format="INPCRD")
     with MDAnalysis.Writer(str(folder / "trajectory.xtc"), len(system.atoms)) as writer:
         rng, start = np.random.default_rng(1), system.atoms.positions

@@ -6,14 +6,14 @@ import gemmi
 import MDAnalysis
 import numpy as np
 import openmm.app
-import openmmtools
 import pytest
 from MDAnalysisTests import datafiles
+from structure_files import TOOLS
 
 import vmdpotential as vp
 
 PDB = Path(__file__).parents[2] / "data" / "1hvr.pdb.gz"
-AMBER = Path(openmmtools.__file__).parent / "data" / "cb7-viologen" / "leap" / "complex-explicit"
+AMBER = TOOLS / "cb7-viologen" / "leap" / "complex-explicit"
 PACKAGES = ("mdanalysis", "biotite", "parmed", "openmm", "gemmi")
 
 

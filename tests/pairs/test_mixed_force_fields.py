@@ -1,12 +1,11 @@
 """Energies of charges and Lennard-Jones that are of two force fields come with a warning."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import golden
 import numpy as np
-import openmmtools
 import pytest
+from structure_files import TOOLS
 
 from vmdpotential.frontend.cli import main
 from vmdpotential.molecule.charges import ChargeReport
@@ -44,7 +43,7 @@ def test_waters_and_ions_have_the_same_charges_in_both(caplog):
 
 
 def test_the_warning_is_one_line_of_the_shell(monkeypatch, capsys):
-    alanine = Path(openmmtools.__file__).parent / "data" / "alanine-dipeptide-gbsa" / "alanine-dipeptide.crd"
+    alanine = TOOLS / "alanine-dipeptide-gbsa" / "alanine-dipeptide.crd"
     plain = forcefield.nonbonded
     monkeypatch.setattr(forcefield, "nonbonded", lambda *given: replace(plain(*given), source="CHARMM a.prm"))
     code = main(["energy", str(alanine), "--topology", str(alanine.with_suffix(".prmtop")), "--between", "all", "all"])

@@ -1,7 +1,6 @@
 """Patches over frames: means of those of single frames, by the command ``surface``, and rigid motion."""
 
 import csv
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import shell
 from MDAnalysisTests.datafiles import DCD, PSF
+from structure_files import TOOLS
 
 import vmdpotential as vp
 from vmdpotential import read_structure
@@ -18,7 +18,7 @@ from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.plugins.patches.check import check_dipole
 from vmdpotential.plugins.patches.correspondence import corresponding_residues
 
-FOLDER = Path(importlib.util.find_spec("openmmtools").origin).parent / "data" / "alanine-dipeptide-explicit"
+FOLDER = TOOLS / "alanine-dipeptide-explicit"
 OPTIONS = {"atoms": "protein", "threshold": 0.2, "least": 1.0, "within": 5.0, "spacing": 1.0, "mesh_spacing": 0.6}
 SIGNS = ("positive", "negative")
 

@@ -3,11 +3,11 @@
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from entries import ENTRIES, heavy
+from structure_files import TOOLS
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure
@@ -19,9 +19,7 @@ from vmdpotential.plugins.preparation.prepare import prepare_structure
 
 
 def test_nucleic_acids_have_templates_and_one_charge_for_each_phosphate():
-    import openmmtools
-
-    path = Path(openmmtools.__file__).parent / "data" / "dna_dodecamer_explicit" / "4c64_no_mg.pdb"
+    path = TOOLS / "dna_dodecamer_explicit" / "4c64_no_mg.pdb"
     structure = read_structure(path)
     made = prepare_structure(structure)
     assert not made.charges.approximate
@@ -78,9 +76,7 @@ def test_guanine_and_amidines():
 
 def test_a_ligand_whose_charges_name_all_its_atoms_keeps_its_hydrogens():
     """Toluene in lysozyme, whose MOL2 file has Amber's types of atoms, which are no elements."""
-    import openmmtools
-
-    folder = Path(openmmtools.__file__).parent / "data" / "T4-lysozyme-L99A-implicit"
+    folder = TOOLS / "T4-lysozyme-L99A-implicit"
     whole = read_structure(folder / "complex.pdb")
     near = whole.take(np.flatnonzero((whole.residue_names == "TMP") | (
         ~np.isin(whole.elements, ["H"]) & (whole.residue_ids > 90) & (whole.residue_ids < 104))))

@@ -7,6 +7,7 @@ import fmm3dpy
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from structure_files import TOOLS
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
@@ -18,7 +19,6 @@ from vmdpotential.sums.reference import full_potential
 from vmdpotential.units import coulomb_constant
 
 DEMO = resources.files("data")
-TOOLS = resources.files("openmmtools") / "data"
 TESTDATA = resources.files("MDAnalysisTests") / "data"
 LIPIDS = resources.files("openmm") / "app" / "data"
 SYSTEMS = {

@@ -38,6 +38,7 @@ def run(path, arguments):
 
 def serve(path):
     import contextlib
+    import gc
     import importlib
     import pkgutil
     import select
@@ -50,6 +51,7 @@ def serve(path):
     for name in PACKAGES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    gc.freeze()  # so that forks do not copy what is only looked through
     forks = set()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
@@ -67,7 +69,9 @@ def serve(path):
 def answer(client, path):
     """Run the program in another process, which may be killed, and tell how it ended."""
     import ast
+    import atexit
     import runpy
+    import threading
 
     from vmdpotential.__main__ import main
 
@@ -88,15 +92,24 @@ def answer(client, path):
             from drawn_texts import check_figures
 
             check_figures()
-        if arguments[:1] == ["-c"]:
-            sys.path.insert(0, "")
-            exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
-            sys.exit()
-        if arguments and arguments[0].endswith(".py"):
-            sys.argv = arguments
-            runpy.run_path(arguments[0], run_name="__main__")
-            sys.exit()
-        sys.exit(main())
+        code = 0
+        try:
+            if arguments[:1] == ["-c"]:
+                sys.path.insert(0, "")
+                exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+            elif arguments and arguments[0].endswith(".py"):
+                sys.argv = arguments
+                runpy.run_path(arguments[0], run_name="__main__")
+            else:
+                code = main()
+        except SystemExit as end:
+            code = end.code or 0
+        # as at the end of any program, except that its objects, which are many, are not deleted one by one
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     for stream in streams:
         os.close(stream)
     _, status, used = os.wait4(program, 0)

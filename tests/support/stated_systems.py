@@ -15,6 +15,7 @@ import numpy as np
 from ewald import shortest_vectors
 from helpers import charges_at, rms
 from scipy.special import erfc
+from structure_files import TOOLS
 
 from vmdpotential import io
 from vmdpotential.engines import get_engine
@@ -75,9 +76,7 @@ def amber(path):
 def systems(*names):
     """Yield name, positions, charges, and vectors of the cell or None, of all systems or those of these names."""
     import MDAnalysisTests
-    import openmmtools
-
-    folder = Path(openmmtools.__file__).parent / "data"
+    folder = TOOLS
     for name, file in OPENMMTOOLS.items():
         if names and name not in names:
             continue

@@ -7,6 +7,7 @@ import freesasa
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from structure_files import TOOLS
 from test_surface import RADIUS, around
 
 import vmdpotential as vp
@@ -62,11 +63,10 @@ def test_molecular_area_is_that_of_ever_finer_triangles():
 
 def real(name):
     """Return a protein or a DNA, and which of its atoms a surface is around."""
-    tools = Path(importlib.util.find_spec("openmmtools").origin).parent / "data"
     path, chosen = {
         "DHFR": (ROOT / "data" / "dhfr.pdb.gz", "protein"),
-        "T4 lysozyme": (tools / "T4-lysozyme-L99A-implicit" / "receptor.pdb", "protein"),
-        "DNA": (tools / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb", "nucleic"),
+        "T4 lysozyme": (TOOLS / "T4-lysozyme-L99A-implicit" / "receptor.pdb", "protein"),
+        "DNA": (TOOLS / "dna_dodecamer_explicit" / "minimized_dna_dodecamer.pdb", "nucleic"),
         "cobrotoxin": (Path(importlib.util.find_spec("MDAnalysisTests").origin).parent / "data" / "cobrotoxin.pdb",
                        "protein"),
     }[name]

@@ -8,6 +8,7 @@ as a program, ``python vmdpotential/kernels/build.py``. Another package builds i
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import ctypes
 import hashlib
 import importlib.util
@@ -20,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 #: Folder of the headers that kernels include.
@@ -189,14 +190,26 @@ def build_package(target: str = "") -> list[Path]:
 
     Where the variable VMDPOTENTIAL_OWN_PROCESSOR is set, libraries that this machine does not load are not built.
     """
-    _run([sys.executable, "-S", str(HEADER_FOLDER.parent.parent / "scripts" / "make_radial_functions")])
-    sources = package_sources()
-    folder = HEADER_FOLDER / FOLDER
-    if not os.environ.get(OWN_PROCESSOR):
-        return build_libraries(sources, folder, target=target)
-    baseline = build_libraries(sources, folder, only=0)
-    best = ctypes.CDLL(str(baseline[0])).supported_instruction_set()
-    return baseline + (build_libraries(sources, folder, only=best) if best else [])
+    with _locked(HEADER_FOLDER / "build.py"):
+        _run([sys.executable, "-S", str(HEADER_FOLDER.parent.parent / "scripts" / "make_radial_functions")])
+        sources = package_sources()
+        folder = HEADER_FOLDER / FOLDER
+        if not os.environ.get(OWN_PROCESSOR):
+            return build_libraries(sources, folder, target=target)
+        baseline = build_libraries(sources, folder, only=0)
+        best = ctypes.CDLL(str(baseline[0])).supported_instruction_set()
+        return baseline + (build_libraries(sources, folder, only=best) if best else [])
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one process at a time do what follows: the others find its libraries."""
+    with path.open() as file:
+        with contextlib.suppress(ImportError):  # on Windows, each compiles
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def source_checksum(path: Path) -> str:
