@@ -9,7 +9,6 @@ accessible one. The triangles are those of marching cubes, at distance 0 in a ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,15 +32,15 @@ from vmdpotential.surfaces.voids import ClosedCavities, find_cavities
 #: Kinds of surfaces: around the volume that a probe cannot enter, or that its centre cannot enter.
 SURFACE_KINDS = ("molecular", "accessible")
 
-#: Edge of the cells in which the nearest atoms of vertices are searched, A.
-CELL = 3.0
-
 #: Radius of a probe of the size of water, A.
 PROBE_RADIUS = 1.4
 
 #: Spacing of the lattice for marching cubes, A. With a quarter of it, the area of all patches of a sign changes by less
 #: than 1 %, that of one patch of at least 30 A^2 by 1 % (rms), and the mean of a residue by 0.01 kT/e.
 MESH_SPACING = 0.4
+
+#: Added to depths below the outer surface where they end cavities, A.
+_ROUNDING = 1e-4
 
 #: Points beside a surface are moved where their distance from an atom is too small by more than this, A; and how often.
 _TOO_NEAR, _MOVES = 0.1, 20
@@ -134,7 +133,7 @@ class Surface:
         one than to the vertex. At the cusps of narrow crevices no normal is known, and that of the mesh may end within
         the opposite wall. In a cavity without room along the way the nearest place of a probe is taken.
         """
-        near, rows = NearestSphere(self.centres, self.radii, CELL), np.arange(len(points))
+        near, rows = NearestSphere(self.centres, self.radii), np.arange(len(points))
         for _ in range(_MOVES):
             distances, atoms = near.find(points[rows], outwards - _TOO_NEAR)
             close = atoms >= 0
@@ -231,18 +230,19 @@ def molecular_surface(
     accessible = kind == "accessible"
     closed = find_cavities(positions, chosen + probe)
     lattice = _lattice(positions, chosen + probe, spacing)
-    fields, of_atoms, points = _fields_and_areas(positions, chosen, probe, accessible, (closed.centres, closed.radii),
-                                                 [lattice])
-    parts = [(fields, of_atoms, points)]
+    balls = closed.centres, closed.radii
+    union = region.Surface(positions, chosen, probe, balls)
+    outer = _depth(region.Surface(positions, chosen + probe, 0.0, balls) if accessible else union, lattice)
+    parts = [([outer], *areas(union, not accessible))]
     if cavities and len(closed):
         progress.report_progress("surface", 0.5)
-        parts.append(_in_cavities(positions, chosen, probe, accessible, closed, lattice))
+        parts.append(_in_cavities(positions, chosen, probe, accessible, closed, outer))
     made: list[tuple[NDArray[Any], ...]] = []
     for cavity, (fields, of_atoms, points) in enumerate(parts):
         vertices, triangles = marching_triangles(fields)
         if not len(vertices):  # cavities without a node
             continue
-        _, atoms_of = NearestSphere(positions, chosen, CELL).find(vertices)
+        _, atoms_of = NearestSphere(positions, chosen).find(vertices)
         vertices = _outside(vertices, positions[atoms_of], chosen[atoms_of] + probe * accessible)
         missing = np.flatnonzero((of_atoms > 0) & (np.bincount(atoms_of, minlength=len(numbers)) == 0))
         if len(missing):  # parts too small for a vertex are added to a vertex of a neighbour
@@ -250,7 +250,7 @@ def molecular_surface(
             of_atoms[missing] = 0
         number = np.zeros(len(vertices), np.int64)
         if cavity:
-            number = closed.numbers[NearestSphere(closed.centres, closed.radii, CELL).find(vertices)[1]]
+            number = closed.numbers[NearestSphere(closed.centres, closed.radii).find(vertices)[1]]
         made.append((vertices, triangles + sum(len(part[0]) for part in made), numbers[atoms_of],
                      spread_areas(vertices, triangles, atoms_of, of_atoms), number))
     vertices, triangles, atoms_of, of_vertices, number = (np.concatenate(part) for part in zip(*made, strict=True))
@@ -258,38 +258,26 @@ def molecular_surface(
                    closed.centres)
 
 
-def _fields_and_areas(positions: Floats, radii: Floats, probe: float, accessible: bool, closed: tuple[Floats, Floats],
-                      lattices: Sequence[Lattice]) -> tuple[list[Grid], Floats, Floats]:
-    """Return maps of depths on lattices, and the area (N,), A^2, of each atom and a point (N, 3), A, of its part."""
-    union = region.Surface(positions, radii, probe, closed)
-    drawn = region.Surface(positions, radii + probe, 0.0, closed) if accessible else union
-    of_spheres, points = areas(union, not accessible)
-    atoms = union.order < len(radii)
-    of_atoms, on_atoms = np.zeros(len(radii)), np.empty_like(positions)
-    of_atoms[union.order[atoms]], on_atoms[union.order[atoms]] = of_spheres[atoms], points[atoms]
-    return [_depth(drawn, lattice) for lattice in lattices], of_atoms, on_atoms
-
-
 def _in_cavities(positions: Floats, radii: Floats, probe: float, accessible: bool, closed: ClosedCavities,
-                 lattice: Lattice) -> tuple[list[Grid], Floats, Floats]:
-    """Return :func:`_fields_and_areas` of cavities: what is neither inside nor outside, on lattices around them.
+                 outer: Grid) -> tuple[list[Grid], Floats, Floats]:
+    """Return maps of depths in cavities, which are neither inside nor outside, areas (N,), A^2, and points (N, 3), A.
 
-    Where a probe outside reaches into a cavity, it ends the cavity. Only atoms as far away as a probe in a cavity, one
-    that touches it, and an atom that covers that one are needed.
+    The maps are on parts of the lattice of the map `outer` of depths within the outer surface. Where a probe outside
+    reaches into a cavity, it ends the cavity.
     """
-    from_balls, _ = NearestSphere(closed.centres, closed.radii, CELL).find(positions)
-    around = 2 * float(lattice.spacing.max())
-    near = np.flatnonzero(from_balls < 3 * probe + float(radii.max()) + 2 * around)
-    balls, none = (closed.centres, closed.radii), (closed.centres[:0], closed.radii[:0])
-    windows = closed.windows(lattice, probe + around)
-    (fields, of_closed, _), (whole, of_whole, places) = (
-        _fields_and_areas(positions[near], radii[near], probe, accessible, each, windows) for each in (balls, none))
-    of_atoms, points = np.zeros(len(radii)), np.empty_like(positions)
-    # the other atoms, none of which is the nearest one to a point of such a probe, have the same area in both
-    of_atoms[near] = np.clip(of_whole - of_closed, 0, None) * (from_balls[near] <= radii[near] + 2 * probe)
-    points[near] = places
-    return ([replace(all_, values=np.maximum(all_.values, -field.values))
-             for all_, field in zip(whole, fields, strict=True)], of_atoms, points)
+    around = 2 * float(outer.lattice.spacing.max())
+    windows = [outer.window(*part) for part in closed.windows(outer.lattice, probe + around)]
+    # with all atoms that depths on the windows depend on
+    apart = [np.linalg.norm(np.maximum(each.lattice.origin - positions, positions - each.lattice.last).clip(0), axis=1)
+             for each in windows]
+    near = np.flatnonzero(np.minimum.reduce(apart) < 2 * probe + float(radii.max()) + around)
+    whole = region.Surface(positions[near], radii[near], probe)
+    drawn = region.Surface(positions[near], radii[near] + probe, 0.0) if accessible else whole
+    of_atoms, points = np.zeros(len(radii)), np.zeros_like(positions)
+    of_atoms[near], points[near] = areas(whole, not accessible, (closed.centres, closed.radii))
+    # rounding errors of nodes at the outer surface are no cavities
+    return [replace(each, values=np.maximum(_depth(drawn, each.lattice).values, np.float32(_ROUNDING) - each.values))
+            for each in windows], of_atoms, points
 
 
 def _lattice(positions: Floats, radii: Floats, spacing: float) -> Lattice:

@@ -19,34 +19,36 @@ DEVICE double squared_distance(const double *a, const double *b)
     return x * x + y * y + z * z;
 }
 
-struct FreePoints {
+struct SpherePoints {
     const float *directions;     // (3, checked) unit vectors
-    const bool *touched;         // (spheres,) whether other spheres intersect it
     const double *centres, *radii;
-    const index_t *first;
+    const index_t *first, *rows; // (spheres + 1,); the spheres of this kernel's elements
     const int *others;
-    index_t *counts;             // (spheres,) the free points
-    double *points;              // (spheres, 3) one of them
+    const bool *parts;           // (spheres,) of which of two molecules each is; null for one
+    index_t *counts;             // (rows,) the counted points
+    double *points;              // (rows, 3) one of them
     index_t checked;             // a multiple of ONCE, at most MAX_POINTS
 };
 
-// Count the points of a sphere in `directions` that are in no other sphere. A sphere that no other one intersects is
-// entirely free or entirely covered, so that one point is enough.
-KERNEL(count_free_points, FreePoints, s)
+// Count the points of a sphere in `directions` that are in no other sphere of its molecule; of two molecules, those that
+// are in a sphere of the other one.
+KERNEL(count_points, SpherePoints, row)
 {
-    static thread_local float depths[MAX_POINTS];
-    const index_t checked = args.touched[s] ? args.checked : ONCE;
+    static thread_local float own[MAX_POINTS], foreign[MAX_POINTS];
+    const index_t s = args.rows[row];
     const float *x = args.directions, *y = x + args.checked, *z = y + args.checked;
     const double *centre = args.centres + 3 * s, radius = args.radii[s];
-    for (index_t d = 0; d < checked; d++)
-        depths[d] = -1;
+    for (index_t d = 0; d < args.checked; d++)
+        own[d] = foreign[d] = -1;
     for (index_t n = args.first[s]; n < args.first[s + 1]; n++) {
         // a sphere contains the points in whose directions its centre is far enough
-        const double *other = args.centres + 3 * args.others[n], reach = args.radii[args.others[n]] - ON;
+        const index_t sphere = args.others[n];
+        const double *other = args.centres + 3 * sphere, reach = args.radii[sphere] - ON;
         const float u = (float)(other[0] - centre[0]), v = (float)(other[1] - centre[1]);
         const float w = (float)(other[2] - centre[2]);
         const float least = (float)((radius * radius + squared_distance(other, centre) - reach * reach) / (2 * radius));
-        for (index_t block = 0; block < checked; block += ONCE)
+        float *depths = args.parts && args.parts[sphere] != args.parts[s] ? foreign : own;
+        for (index_t block = 0; block < args.checked; block += ONCE)
 #pragma omp simd
             for (index_t d = block; d < block + ONCE; d++) {
                 const float depth = x[d] * u + y[d] * v + z[d] * w - least;
@@ -54,54 +56,13 @@ KERNEL(count_free_points, FreePoints, s)
             }
     }
     index_t count = 0;
-    for (index_t d = 0; d < (args.touched[s] ? checked : 1); d++)
-        if (depths[d] <= 0) {
+    for (index_t d = 0; d < args.checked; d++)
+        if (own[d] <= 0 && (!args.parts || foreign[d] > 0)) {
             count++;
-            args.points[3 * s] = centre[0] + radius * x[d];
-            args.points[3 * s + 1] = centre[1] + radius * y[d];
-            args.points[3 * s + 2] = centre[2] + radius * z[d];
+            args.points[3 * row] = centre[0] + radius * x[d];
+            args.points[3 * row + 1] = centre[1] + radius * y[d];
+            args.points[3 * row + 2] = centre[2] + radius * z[d];
         }
-    args.counts[s] = args.touched[s] ? count : count * args.checked;
-}
-
-struct LostPoints {
-    const double *directions;    // (checked, 3) unit vectors
-    const double *centres, *radii;
-    const index_t *first, *rows; // (spheres + 1,); the spheres of this kernel's elements
-    const int *others;
-    const bool *parts;           // (spheres,) of which of two molecules each is
-    index_t *counts;             // (rows,) the points that the other molecule covers
-    index_t checked;
-};
-
-// Whether a point is in one of the neighbours of one molecule; the one at `hit`, which covered the preceding point, is first.
-DEVICE bool covered_by(const LostPoints &args, const int *around, index_t neighbours, bool part, const double *at,
-                       index_t &hit)
-{
-    for (index_t n = -1; n < neighbours; n++) {
-        const index_t place = n < 0 ? hit : n, other = around[place];
-        const double reach = args.radii[other] - ON;
-        if (args.parts[other] == part && squared_distance(at, args.centres + 3 * other) < reach * reach) {
-            hit = place;
-            return true;
-        }
-    }
-    return false;
-}
-
-// Count the points of a sphere in `directions` that are in a sphere of the other molecule, but in none of its own.
-KERNEL(count_lost_points, LostPoints, row)
-{
-    const index_t s = args.rows[row], neighbours = args.first[s + 1] - args.first[s];
-    const int *around = args.others + args.first[s];
-    index_t own = 0, foreign = 0, count = 0;
-    for (index_t d = 0; d < args.checked; d++) {
-        double at[3];
-        for (int c = 0; c < 3; c++)
-            at[c] = args.centres[3 * s + c] + args.directions[3 * d + c] * args.radii[s];
-        count += !covered_by(args, around, neighbours, args.parts[s], at, own)
-                 && covered_by(args, around, neighbours, !args.parts[s], at, foreign);
-    }
     args.counts[row] = count;
 }
 

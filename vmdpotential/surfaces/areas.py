@@ -9,6 +9,7 @@ Points of the last two kinds count only if no other position of the probe covers
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
+from vmdpotential.surfaces.near import NearestSphere
 from vmdpotential.surfaces.region import PointCubes, Surface
 
 Floats = NDArray[np.float64]
@@ -53,56 +55,84 @@ def lost_areas(positions: Floats, radii: Floats, probe: float, first: NDArray[np
     The points are those of :func:`areas`, on the spheres that intersect one of the other molecule.
     """
     union = Surface(positions, radii, probe)
-    starts, others = union.neighbours
-    parts, owners = first[union.order], np.repeat(np.arange(len(union.order)), np.diff(starts))
-    rows = np.unique(owners[parts[owners] != parts[others]])
-    counts = np.zeros(len(rows), np.int64)
-    launch_kernel(KERNELS["count_lost_points"], len(rows), "surface", MIN_SHARE, directions=spiral(POINTS),
-                  centres=union.centres, radii=union.radii, first=starts, others=others, parts=parts, rows=rows,
-                  counts=counts, checked=POINTS)
-    result = np.zeros(len(radii))
-    result[union.order[rows]] = 4 * np.pi / POINTS * counts * union.radii[rows] ** 2
-    return result
+    fractions, _ = _count_points(union, POINTS, parts=first[union.order])
+    return union.of_atoms(4 * np.pi * fractions * union.radii**2)
 
 
-def areas(union: Surface, molecular: bool) -> tuple[Floats, Floats]:
-    """Return the area (N,), A^2, of each sphere's part of a surface, and a point (N, 3), A, of each part.
+def areas(union: Surface, molecular: bool, closed: tuple[Floats, Floats] | None = None) -> tuple[Floats, Floats]:
+    """Return the area (N,), A^2, of each atom's part of a surface, and a point (N, 3), A, of each part.
 
-    The surface is the molecular one, or else the accessible one.
+    The surface is the molecular one, or else the accessible one. With balls `closed`, centres (K, 3) and radii (K,),
+    it is that where the centre of the probe is in one of them.
     """
-    probe, centres, radii = union.probe, union.centres, union.radii
-    touched = np.zeros(len(radii), np.bool_)
-    touched[union.arcs[:, 12:14].astype(np.int64)] = True
-    first, others = union.neighbours  # found with the arcs
-    spheres = {"centres": centres, "radii": radii, "first": first, "others": others}
-    counts, points = np.zeros(len(touched), np.int64), np.zeros((len(touched), 3))
-    launch_kernel(KERNELS["count_free_points"], len(touched), "surface", MIN_SHARE, **spheres,
-                  directions=_columns(spiral(POINTS)), touched=touched, counts=counts, points=points, checked=POINTS)
+    probe, arcs = union.probe, union.arcs
     molecular = molecular and probe > 0
-    result = 4 * np.pi / POINTS * counts * (radii - probe * molecular) ** 2
-    if not (molecular and len(union.arcs)):
-        return result, points
-    parts = _parts_of_arcs(union.arcs)
+    if closed is None:
+        touched = np.zeros(len(union.radii), np.bool_)
+        touched[arcs[:, 12:14].astype(np.int64)] = True
+        # a sphere that no other one intersects is entirely free or entirely covered
+        parts = [_count_points(union, checked, np.flatnonzero(touched == known))
+                 for checked, known in ((POINTS, True), (ONCE, False))]
+        fractions, points = (a + b for a, b in zip(*parts, strict=True))
+        count = len(arcs)
+    else:
+        around = Surface(union.centres, union.radii - probe, probe, closed)
+        fractions, points = map(around.of_atoms, _count_points(around, POINTS, parts=around.order >= len(union.radii)))
+        middle = 0.5 * (arcs[:, 10:11] + arcs[:, 11:12])
+        places = arcs[:, :3] + arcs[:, 9:10] * (np.cos(middle) * arcs[:, 3:6] + np.sin(middle) * arcs[:, 6:9])
+        inside = NearestSphere(*closed).find(places, 0.0)[1] >= 0
+        arcs, count = np.concatenate([arcs[inside], arcs[~inside]]), int(inside.sum())
+    result = 4 * np.pi * fractions * (union.radii - probe * molecular) ** 2
+    if molecular and count:
+        for area, place in _add_probes(union, arcs, count):
+            result += area
+            points = np.where(np.isnan(place), points, place)
+    return union.of_atoms(result), union.of_atoms(points)
+
+
+def _count_points(union: Surface, checked: int, rows: Integers | None = None,
+                  parts: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
+    """Return the fractions (M,) of spheres that no other one covers, and a point (M, 3), A, there; 0 of other `rows`.
+
+    With the `parts` (M,) of which of two molecules spheres are, of those that the other molecule covers.
+    """
+    first, others = union.neighbours
+    if rows is None:
+        assert parts is not None
+        owners = np.repeat(np.arange(len(union.radii)), np.diff(first))
+        rows = np.unique(owners[parts[owners] != parts[others]])
+    counts, places = np.zeros(len(rows), np.int64), np.zeros((len(rows), 3))
+    launch_kernel(KERNELS["count_points"], len(rows), "surface", MIN_SHARE, directions=_columns(spiral(checked)),
+                  centres=union.centres, radii=union.radii, first=first, others=others, parts=parts, rows=rows,
+                  counts=counts, points=places, checked=checked)
+    fractions, points = np.zeros(len(union.radii)), np.zeros((len(union.radii), 3))
+    fractions[rows], points[rows] = counts / checked, places
+    return fractions, points
+
+
+def _add_probes(union: Surface, arcs: Floats, count: int) -> Iterator[tuple[Floats, Floats]]:
+    """Yield areas (M,), A^2, of spheres on probes at the first arcs, and points (M, 3), A, there, NaN for none."""
+    probe, spheres = union.probe, len(union.radii)
+    parts = _parts_of_arcs(arcs)
     cubes = PointCubes(parts[:, 13:16], PART + 2 * probe)
-    places, triples = _touching_three(union)
+    places, triples = _touching_three(union.centres, arcs[:count])
     parts = parts[cubes.order]
     middles = np.zeros((len(parts) + ONCE, 5))
     middles[:-ONCE] = parts[:, 13:18] - [*cubes.low, 0.0, 0.0]
-    patches = spheres | {
-        "parts": parts, "middles": _columns(middles), "row": len(middles), "starts": cubes.starts, "low": cubes.low,
-        "side": cubes.side, "counts": cubes.counts, "arcs": union.arcs, "places": places, "triples": triples,
+    first, others = union.neighbours
+    patches = {
+        "centres": union.centres, "radii": union.radii, "first": first, "others": others, "parts": parts,
+        "middles": _columns(middles), "row": len(middles), "starts": cubes.starts, "low": cubes.low,
+        "side": cubes.side, "counts": cubes.counts, "arcs": arcs, "places": places, "triples": triples,
         "directions": _columns(spiral(ON_PROBE)), "checked": ON_PROBE, "piece": PIECE, "probe": probe,
-        "least": probe - SLACK, "spheres": len(radii)}
-    most = max(1, min(4 * threads.count(), PART_BYTES // (PART_BYTES_PER_ATOM * len(radii))))
-    for name, count in (("add_strips", len(union.arcs)), ("add_corners", len(places))):
-        grain = max(MIN_SHARE, -(-count // most))
-        area = np.zeros((-(-count // grain), len(radii)))
-        of_pieces = np.full((*area.shape, 3), np.nan)
-        launch_kernel(KERNELS[name], count, "surface", grain, **patches, area=area, points=of_pieces, grain=grain)
-        result += area.sum(0)
-        for piece in of_pieces:  # the last one of each part, whatever the number of threads
-            points = np.where(np.isnan(piece), points, piece)
-    return result, points
+        "least": probe - SLACK, "spheres": spheres}
+    most = max(1, min(4 * threads.count(), PART_BYTES // (PART_BYTES_PER_ATOM * spheres)))
+    for name, number in (("add_strips", count), ("add_corners", len(places))):
+        grain = max(MIN_SHARE, -(-number // most))
+        area = np.zeros((-(-number // grain), spheres))
+        points = np.full((*area.shape, 3), np.nan)
+        launch_kernel(KERNELS[name], number, "surface", grain, **patches, area=area, points=points, grain=grain)
+        yield from zip(area, points, strict=True)  # the points of the last part, whatever the number of threads
 
 
 def _columns(rows: Floats) -> NDArray[np.float32]:
@@ -119,20 +149,20 @@ def _parts_of_arcs(arcs: Floats) -> Floats:
     return parts
 
 
-def _touching_three(union: Surface) -> tuple[Floats, Integers]:
-    """Return the centres (P, 3), A, of probes that touch three atoms, and these atoms (P, 3)."""
-    arcs = union.arcs
-    ends = [(angle, arcs[:, 14 + n]) for n, angle in enumerate((arcs[:, 10], arcs[:, 11]))]
-    places, triples = [], []
-    for angle, third in ends:
-        chosen = third >= 0
-        arc, around = arcs[chosen], angle[chosen, None]
-        places.append(arc[:, :3] + arc[:, 9:10] * (np.cos(around) * arc[:, 3:6] + np.sin(around) * arc[:, 6:9]))
-        triples.append(np.sort(np.concatenate([arc[:, 12:14], third[chosen, None]], 1), axis=1).astype(np.int64))
-    place, triple = np.concatenate(places), np.concatenate(triples)
-    side = np.linalg.det(union.centres[triple] - place[:, None])
+def _touching_three(centres: Floats, arcs: Floats) -> tuple[Floats, Integers]:
+    """Return the centres (P, 3), A, of probes that touch three atoms, at the ends of arcs, and these atoms (P, 3)."""
+    ends = np.concatenate([arcs[:, [10, 14]], arcs[:, [11, 15]]])
+    chosen = ends[:, 1] >= 0
+    arc, (angle, third) = np.concatenate([arcs, arcs])[chosen], ends[chosen].T
+    place = arc[:, :3] + arc[:, 9:10] * (np.cos(angle[:, None]) * arc[:, 3:6] + np.sin(angle[:, None]) * arc[:, 6:9])
+    triple = np.sort(np.column_stack([arc[:, 12:14], third]), axis=1).astype(np.int64)
+    a, b, c = np.moveaxis(centres[triple] - place[:, None], 1, 0)
+    side = (a * np.cross(b, c)).sum(1)
     proper = (np.diff(triple, axis=1) > 0).all(1) & (np.abs(side) > 1e-6)
     # each centre is the end of three arcs; three atoms can have two probes, on opposite sides
-    _, once = np.unique(np.concatenate([triple, np.sign(side)[:, None]], 1)[proper], axis=0, return_index=True)
-    kept = np.flatnonzero(proper)[once]
+    keys = np.column_stack([triple, side > 0])[proper]
+    order = np.lexsort(keys.T)
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(keys[order], axis=0) != 0).any(1)
+    kept = np.flatnonzero(proper)[order[new]]
     return place[kept], triple[kept]

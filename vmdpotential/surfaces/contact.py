@@ -13,7 +13,7 @@ from vmdpotential.errors import UsageError
 from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
-from vmdpotential.surfaces import CELL, MESH_SPACING, PROBE_RADIUS, SURFACE_KINDS, Surface, molecular_surface
+from vmdpotential.surfaces import MESH_SPACING, PROBE_RADIUS, SURFACE_KINDS, Surface, molecular_surface
 from vmdpotential.surfaces.near import Floats, NearestSphere
 
 
@@ -99,7 +99,7 @@ def hidden_vertices(surface: Surface, positions: Floats, radii: Floats, probe: f
     """
     known = radii > 0
     centres = surface.vertices + (probe * surface.normals if surface.kind == SURFACE_KINDS[0] else 0.0)
-    distances, _ = NearestSphere(positions[known], radii[known], CELL).find(centres, probe)
+    distances, _ = NearestSphere(positions[known], radii[known]).find(centres, probe)
     hidden: NDArray[np.bool_] = distances < probe
     return hidden
 

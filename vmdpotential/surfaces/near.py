@@ -17,6 +17,9 @@ Integers = NDArray[np.int64]
 #: Number of points in a thread's share.
 POINTS_PER_TASK = 20_000
 
+#: Edge of the cells, A.
+CELL = 3.0
+
 #: Largest number of cells per sphere; searching empty cells wastes time.
 MOST_CELLS = 8
 
@@ -34,7 +37,7 @@ class NearestSphere:
         Edge of the cells; increased if most cells would be empty.
     """
 
-    def __init__(self, centres: Floats, radii: Floats, side: float) -> None:
+    def __init__(self, centres: Floats, radii: Floats, side: float = CELL) -> None:
         self._origin = centres.min(0)
         extent = np.ptp(centres, axis=0)
         while np.prod(extent / side + 1) > MOST_CELLS * len(centres) + 1000:

@@ -123,7 +123,7 @@ class Surface:
         if closed is not None:
             chosen = np.concatenate([chosen, len(radii) + np.arange(len(closed[1]))])
             positions, spheres = np.concatenate([positions, closed[0]]), np.concatenate([spheres, closed[1]])
-        self.probe = probe
+        self.probe, self._atoms = probe, len(radii)
         self.cubes = PointCubes(positions.take(chosen, 0), 2 * float(spheres[chosen].max(initial=probe)))
         self.order = chosen[self.cubes.order]  # neighbours in space are neighbours in memory
         self.centres, self.radii = positions.take(self.order, 0), spheres[self.order]
@@ -185,6 +185,12 @@ class Surface:
                 engine.launch(KERNELS["roll_probes"], (planes, WARP_THREADS * spheres.arc_count), "surface", at_once,
                               arcs=spheres.arcs, count=spheres.arc_count, distances=depth, **place)
             return depth, shares
+
+    def of_atoms(self, values: Floats) -> Floats:
+        """Return values (N, ...) of all atoms for those of spheres (M, ...); 0 for atoms without a radius."""
+        result, own = np.zeros((self._atoms, *values.shape[1:])), self.order < self._atoms
+        result[self.order[own]] = values[own]
+        return result
 
     @cached_property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -45,8 +45,11 @@ class ClosedCavities:
     def __len__(self) -> int:
         return int(self.numbers.max(initial=0))
 
-    def windows(self, lattice: Lattice, margin: float) -> list[Lattice]:
-        """Return parts of a lattice that do not overlap, with all nodes within `margin`, A, of the balls."""
+    def windows(self, lattice: Lattice, margin: float) -> list[tuple[Integers, Integers]]:
+        """Return parts of a lattice that do not overlap, with all nodes within `margin`, A, of the balls.
+
+        Each has the indices (3,) of its first node, and those after its last one.
+        """
         low, high = np.full((len(self), 3), np.inf), np.full((len(self), 3), -np.inf)
         np.minimum.at(low, self.numbers - 1, self.centres - self.radii[:, None])
         np.maximum.at(high, self.numbers - 1, self.centres + self.radii[:, None])
@@ -62,7 +65,7 @@ class ClosedCavities:
             np.minimum.at(joined_low, box, low)
             np.maximum.at(joined_high, box, high)
             if count == len(low):
-                return [lattice.window(*each) for each in zip(low, high, strict=True)]
+                return list(zip(low, high, strict=True))
             low, high = joined_low, joined_high
 
 
