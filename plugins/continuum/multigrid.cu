@@ -96,21 +96,22 @@ DEVICE double of_ions(const Equation &args, double w, bool derivative)
     return total;
 }
 
-// The residual of w at a node, in float64, with the ions' charge there, divided by its coefficient.
-DEVICE float rest_with(const Equation &args, index_t at, double charge)
+// The residual of w at a node, with the ions' charge there, divided by its coefficient. Flows, which are proportional to
+// differences, have smaller errors of rounding than what the rounding of w makes of them.
+DEVICE float rest_with(const Equation &args, index_t at, float charge)
 {
     const index_t sy = args.shapes[2], sx = args.shapes[1] * sy;
     const float *w = args.w, *x = args.x, *y = args.y, *z = args.z;
-    const double c = w[at];
-    const double total = x[at] * (w[at + sx] - c) + x[at - sx] * (w[at - sx] - c) + y[at] * (w[at + sy] - c)
-        + y[at - sy] * (w[at - sy] - c) + z[at] * (w[at + 1] - c) + z[at - 1] * (w[at - 1] - c);
-    return (float)(total + args.sources[at] - args.k2[at] * charge);
+    const float c = w[at];
+    return x[at] * (w[at + sx] - c) + x[at - sx] * (w[at - sx] - c) + y[at] * (w[at + sy] - c)
+        + y[at - sy] * (w[at - sy] - c) + z[at] * (w[at + 1] - c) + z[at - 1] * (w[at - 1] - c) + args.sources[at]
+        - args.k2[at] * charge;
 }
 
 DEVICE float exact_rest(const Equation &args, index_t at)
 {
-    const double c = args.w[at];
-    return rest_with(args, at, !args.kinds ? c : args.k2[at] > 0 ? of_ions(args, c, false) : 0);
+    const float c = args.w[at];
+    return rest_with(args, at, !args.kinds ? c : args.k2[at] > 0 ? (float)of_ions(args, c, false) : 0);
 }
 
 #ifdef __CUDACC__
@@ -285,14 +286,16 @@ DEVICE bool turn(const Level &l, const Team &team, float beta, const float *adde
     return team.meet();
 }
 
-DEVICE void compute_rest(const Equation &args, const Level &l, const Team &team)
+DEVICE void find_residual(const Equation &args, const Team &team)
 {
-    for_inner(l, team, [&](index_t at, int, int, int) { l.f[at] = exact_rest(args, at); });
-}
-
-DEVICE void sum_squares(const Level &l, const Team &team, const float *values, double *sums)
-{
-    sum_inner(l, team, sums, [=](index_t at) { return values[at] * values[at]; });
+    const Level l = level_of(args, 0);
+    sum_inner(l, team, args.sums, [&](index_t at) {
+        const float rest = exact_rest(args, at);
+        l.f[at] = rest;
+        return rest * rest;
+    });
+    if (const float *values = args.values)
+        sum_inner(l, team, args.sums + args.parts, [=](index_t at) { return values[at] * values[at]; });
 }
 
 // Add a step along p to w, subtract it along q from the residual, and write the sums of the squares of that.
@@ -691,8 +694,19 @@ template <class Body> static void for_rows(const Level &l, const Team &team, Bod
             body(i, j, (i * l.ny + j) * l.nz);
 }
 
-static void compute_rest(const Equation &args, const Level &l, const Team &team)
+// The sum of the squares of the inner nodes of a row.
+static float sum_squares(const float *row, index_t nz)
 {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (index_t k = 1; k < nz - 1; k++)
+        sum += row[k] * row[k];
+    return sum;
+}
+
+static void find_residual(const Equation &args, const Team &team)
+{
+    const Level l = level_of(args, 0);
     const Scratch scratch(l.nz);
     float *row = scratch.values;
     for_rows(l, team, [&](index_t i, index_t j, index_t at) {
@@ -704,18 +718,10 @@ static void compute_rest(const Equation &args, const Level &l, const Team &team)
             for (index_t k = 1; k < l.nz - 1; k++)
                 row[k] = rest_with(args, at + k, args.w[at + k]);
         put_row(l, row, l.f, i, j);
-    });
-}
-
-// Write the sums of the squares of values that are not divided by colours, at the inner nodes of each plane.
-static void sum_squares(const Level &l, const Team &team, const float *values, double *sums)
-{
-    for_rows(l, team, [&](index_t i, index_t j, index_t at) {
-        float part = 0;
-#pragma omp simd reduction(+ : part)
-        for (index_t k = 1; k < l.nz - 1; k++)
-            part += values[at + k] * values[at + k];
-        sums[i] = part + (j > 1 ? sums[i] : 0);
+        double *sums = args.sums + i;
+        sums[0] = sum_squares(row, l.nz) + (j > 1 ? sums[0] : 0);
+        if (args.values)
+            sums[args.parts] = sum_squares(args.values + at, l.nz) + (j > 1 ? sums[args.parts] : 0);
     });
 }
 
@@ -820,16 +826,6 @@ TEAM_KERNEL(solve_gradients, Equation, team)
     for_systems(args, team, [](const Equation &own, const Team &part) { solve_system(own, part); });
 }
 
-DEVICE void find_residual(const Equation &args, const Team &team)
-{
-    const Level l = level_of(args, 0);
-    compute_rest(args, l, team);
-    const float *f = l.f, *values = args.values;
-    sum_inner(l, team, args.sums, [=](index_t at) { return f[at] * f[at]; });  // which each thread wrote itself
-    if (values)
-        sum_squares(l, team, values, args.sums + args.parts);
-}
-
 // Write the residual of w to f, the sums of its squares, and those of `values` if there are any.
 TEAM_KERNEL(compute_residual, Equation, team)
 {
@@ -880,21 +876,23 @@ TEAM_KERNEL(invert_diagonals, Equation, team)
         const Level l = level_of(args, n);
         float *inverse = args.inverse + args.starts[n];
         const index_t step = (index_t)1 << n;
-        for_rows(l, team, [&](index_t i, index_t j, index_t) {
-            const Row<float> from = row_of(finest, added, i * step, j * step);
-            for (index_t k = 0; k < l.nz; k++)
-                row[k] = step * step * (n ? from.even[k * step / 2] : k % 2 ? from.odd[k / 2] : from.even[k / 2]);
-            put_row(l, row, inverse, i, j);
-        });
+        if (n)
+            for_rows(l, team, [&](index_t i, index_t j, index_t) {
+                const Row<float> from = row_of(finest, added, i * step, j * step);
+                for (index_t k = 0; k < l.nz; k++)
+                    row[k] = step * step * from.even[k * step / 2];
+                put_row(l, row, inverse, i, j);
+            });
         index_t first, last;
         share(l, team, first, last);
         for (index_t i = first; i < last; i++) {
             for (index_t kind = 0; kind < 2; kind++) {
                 const Stencil s(l, l.u, i, kind);
                 float *d = inverse + l.place(i, kind);
+                const float *own = (n ? inverse : added) + l.place(i, kind);
 #pragma omp simd
                 for (index_t m = 0; m < l.half; m++)
-                    d[m] = 1.0f / (s.diagonal(m) + d[m]);
+                    d[m] = 1.0f / (s.diagonal(m) + own[m]);
             }
             clear_faces(l, i, inverse);
         }
