@@ -41,7 +41,7 @@ def test_warnings_are_logged_not_printed(capsys, caplog):
     caplog.set_level(logging.WARNING)
     io.read_structure(MDA / "4E43.pdb")
     assert capsys.readouterr().out == ""
-    assert caplog.records[0].name.startswith("vmdpotential.io")
+    assert caplog.records[0].name.startswith("vmdpotential.")
 
 
 def test_a_plugin_reads_and_writes_a_format_of_its_own(tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def test_equals_openmm(system: str, force_field: str, amber: app.ForceField, cha
     structure = of_openmm(model)
     result, report = charges_and_report(structure, force_field)
     np.testing.assert_allclose(result.known_charges, expected, atol=1e-6)
-    assert report.is_integer
+    assert report.net_charge == pytest.approx(round(report.net_charge), abs=1e-3)
     assert report.source == force_field
     assert sum(report.templates.values()) == structure.residue_count
 
@@ -162,7 +162,7 @@ def test_equals_the_topology_of_real_systems(path: Path, force_field: str) -> No
     result, report = charges_and_report(structure, force_field)
     # Amber's charges times 18.2223 have eight digits, GROMACS' are float32
     np.testing.assert_allclose(result.known_charges, universe.atoms.charges, atol=1e-5)
-    assert report.is_integer
+    assert report.net_charge == pytest.approx(round(report.net_charge), abs=1e-3)
 
 
 def test_cysteine_without_hydrogen_is_cystine_or_thiolate() -> None:
@@ -213,7 +213,7 @@ def test_charges_of_a_topology_are_kept() -> None:
     structure = Structure(np.zeros((1, 3)), ["X"], ["UNK"], [1], [0], charges=[0.25])
     result, report = charges_and_report(structure)
     assert result is structure
-    assert not report.is_integer
+    assert abs(report.net_charge - round(report.net_charge)) > 1e-3
     assert "+0.2500 e, which is no integer" in str(report)
     texts = [str(charges_and_report(structure.with_charges([q]))[1]) for q in (-3.0004, 1e-5, -3.0011)]
     assert texts[0].endswith("; net charge -3 e")

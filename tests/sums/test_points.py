@@ -59,13 +59,12 @@ def test_all_images_within_a_cutoff_count(cell, cutoff):
         expected += np.where(r < cutoff, (1 - (r / cutoff) ** 2) ** 2 / r, 0.0) @ charges
     # by images of the atoms, and of a few points; with the field, which is a difference of what is shifted alike
     for few in (slice(None), slice(5)):
-        field = np.empty((len(points[few]), 3))
-        actual = cutoff_at_points(points[few], positions, charges, interaction, cell, field)
+        actual, *field = cutoff_at_points(points[few], positions, charges, interaction, cell, True)
         np.testing.assert_allclose(actual, expected[few], atol=1e-11 * max(1.0, abs(expected).max()))
-        nearby = [cutoff_at_points(points[few] + step, positions, charges, interaction, cell)
+        nearby = [cutoff_at_points(points[few] + step, positions, charges, interaction, cell)[0]
                   for step in 1e-5 * np.array([[1.0, 0, 0], [-1, 0, 0]])]
         slope = (nearby[1] - nearby[0]) / 2e-5
-        np.testing.assert_allclose(field[:, 0], slope, atol=1e-5 * max(1.0, abs(slope).max()))
+        np.testing.assert_allclose(field[0], slope, atol=1e-5 * max(1.0, abs(slope).max()))
 
 
 @pytest.mark.parametrize("cutoff", [0.5, 4.0, 1000.0])
@@ -78,15 +77,15 @@ def test_pairs_within_a_cutoff_in_an_open_boundary(cutoff):
     interaction = coulomb.INTERACTION.bind().truncated(cutoff)
     r = np.linalg.norm(points[:, None] - positions, axis=2)
     expected = np.where(r < cutoff, 1 / np.maximum(r, 0.01), 0.0) @ charges
-    np.testing.assert_allclose(cutoff_at_points(points, positions, charges, interaction), expected, atol=1e-10)
+    np.testing.assert_allclose(cutoff_at_points(points, positions, charges, interaction)[0], expected, atol=1e-10)
 
 
 def test_no_points_and_no_atoms():
     empty, bound = np.zeros((0, 3)), shifted_coulomb.INTERACTION.bind(cutoff=5.0)
-    assert cutoff_at_points(empty, np.ones((1, 3)), np.ones(1), bound).shape == (0,)
-    assert cutoff_at_points(np.ones((2, 3)), empty, np.zeros(0), bound).tolist() == [0, 0]
+    assert cutoff_at_points(empty, np.ones((1, 3)), np.ones(1), bound).shape == (1, 0)
+    assert cutoff_at_points(np.ones((2, 3)), empty, np.zeros(0), bound).tolist() == [[0, 0]]
     far = cutoff_at_points(np.full((2, 3), 1e5), np.ones((1, 3)), np.ones(1), bound)
-    assert far.tolist() == [0, 0]
+    assert far.tolist() == [[0, 0]]
 
 
 # ---- one charge and its images ---------------------------------------------------------------------------

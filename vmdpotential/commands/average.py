@@ -169,8 +169,7 @@ def average(
     return execution.complete(result, averaged.frames, total)
 
 
-def _in_slabs(planning: AveragePlan, execution: Execution,
-              files: MeanFiles) -> tuple[Average, list[BlockResults]]:
+def _in_slabs(planning: AveragePlan, execution: Execution, files: MeanFiles) -> tuple[Average, list[BlockResults]]:
     """Compute an average that is written slab by slab, and return it with the runs of its slabs."""
     from vmdpotential.frames.slabs import average_in_slabs
     from vmdpotential.io.maps import MapWriters

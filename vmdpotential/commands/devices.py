@@ -27,8 +27,7 @@ def devices(
     chosen, removed = automatic_engine(), cache.clear() if clear_cache else 0
     folder, size = cache.folder_and_size()
     return Devices(engines=engines, auto=chosen, reason=automatic_reason(),
-                   kernels={"folder": str(folder or ""), "bytes": size, "removed": removed},
-                   cleared=clear_cache)
+                   kernels={"folder": str(folder or ""), "bytes": size, "removed": removed}, cleared=clear_cache)
 
 
 def _hardware(engine: str) -> dict[str, Any]:

@@ -45,8 +45,7 @@ class FrameSource(Source):
         """Return the structure at its frame; if requested, expanded to its assembly or crystal cell."""
         structure = read_source(self.structure, self.topology, self.cell, self.index, self.trajectory, self.frame,
                          self.length_unit)
-        structure = at_frame(structure, self.structure, self.trajectory, self.frame, self.cell,
-                             self.length_unit)
+        structure = at_frame(structure, self.structure, self.trajectory, self.frame, self.cell, self.length_unit)
         return self.copied(structure)[0]
 
     def with_charges(self, structure: Structure, atoms: Sequence[Selection] = (), parameter: str = "atoms",

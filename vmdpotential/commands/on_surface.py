@@ -271,8 +271,7 @@ class OnSurface(SurfaceResult):
 
         if self.faces:
             return draw_panel(ax, self.book.panels()[0], ValueRange(*self.span))
-        return draw_view(ax, self.drawn, self._coloured, self.views[0], ValueRange(*self.span),
-                         self._patch_names)
+        return draw_view(ax, self.drawn, self._coloured, self.views[0], ValueRange(*self.span), self._patch_names)
 
     def draw(self) -> Figure:
         """Return pictures of the surface."""
@@ -294,8 +293,7 @@ class OnSurface(SurfaceResult):
         if self.series:
             return
         for panels in surfaces.turntable(self.drawn, self._coloured, self.views, _TURN, self._patch_names):
-            yield surfaces.compose_panels(panels, ValueRange(*self.span), self.label, self.size[0],
-                                          height=self.size[1])
+            yield surfaces.compose_panels(panels, ValueRange(*self.span), self.label, self.size[0], height=self.size[1])
 
 
 def _part_name(number: int) -> str:

@@ -42,8 +42,7 @@ Water = Annotated[str, Option(
     choices=WATER_CHOICES, heading="structure and charges")]
 CellOption = Annotated[Cell | None, Option(
     "periodic cell that replaces that of the file: three lengths, or these and three angles, or an XSC file",
-    unit="A, degrees",
-    metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell, heading="structure and charges")]
+    unit="A, degrees", metavar="A,B,C[,AL,BE,GA]|XSC", parse=parse_cell, heading="structure and charges")]
 Charges = Annotated[tuple[Path, ...], Option(
     "files with charges of residues without a template (ligands), matched by residue and atom names: .itp, an OpenMM "
     "force field (.xml), a table residue,atom,charge (.csv), or .mol2 and .sdf, which also define missing hydrogens; "
@@ -51,8 +50,7 @@ Charges = Annotated[tuple[Path, ...], Option(
     metavar="FILE", heading="structure and charges")]
 Index = Annotated[Path | None, Option(
     "GROMACS index file, whose groups can be selected: group NAME, or group \"A NAME\" if the name contains spaces",
-    viewer=False,
-    metavar="FILE.ndx", heading="structure and charges")]
+    viewer=False, metavar="FILE.ndx", heading="structure and charges")]
 Prepare = Annotated[str, Option(
     "auto adds missing hydrogens and heavy atoms, and assigns protonation states and charges; with never, missing "
     "atoms are an error", choices=("auto", "never"), heading="structure and charges")]
@@ -70,8 +68,7 @@ Expand = Annotated[str, Option(
     choices=("no", "cell"), heading="structure and charges", role="expansion")]
 UnitOfFile = Annotated[str | None, Option(
     "unit of a map whose file states none, such as a cube file of another program",
-    choices=(*POTENTIAL_UNITS, "hartree/e"),
-    viewer=False, heading="output")]
+    choices=(*POTENTIAL_UNITS, "hartree/e"), viewer=False, heading="output")]
 Like = Annotated[Path | None, Option(
     "map whose grid is used instead of spacing and padding", viewer=False, metavar="MAP", heading="grid")]
 LikeGrid = Annotated[Path | Grid | None, Option(
@@ -87,8 +84,7 @@ Format = Annotated[str, Option(
     heading="output")]
 FramesOption = Annotated[slice | None, Option(
     "frames to use, counted from 0, as begin:end:step without the frame end itself; all unless given",
-    parse=parse_frames,
-    metavar="B:E:S", viewer=False, front=True, role="frames")]
+    parse=parse_frames, metavar="B:E:S", viewer=False, front=True, role="frames")]
 _length_unit = Option("unit of lengths in a trajectory whose file states none (H5MD, NetCDF, LAMMPS, GSD)",
                       choices=tuple(LENGTH_UNITS), viewer=False, heading="trajectory")
 LengthUnit = Annotated[str | None, _length_unit]
@@ -223,8 +219,7 @@ class Source:
         """
         try:
             made, report = charge_structure(structure, self.force_field, self.water, self.charge_files(structure),
-                                            atoms,
-                                   parameter, self.prepare if whole else "never", self.ph, self.pka)
+                                            atoms, parameter, self.prepare if whole else "never", self.ph, self.pka)
         except IncompleteError as error:
             if not whole and self.prepare != "never":
                 error.hint = ("atoms are added to models of a PDB or mmCIF file, but not to frames of a simulation, "

@@ -140,8 +140,7 @@ class FigureOutput:
 
     output: Annotated[Path | None, Option(
         "figure to write: .png, .pdf or .svg, or movie: .gif or .mp4, whose frames are the maps; - is standard output",
-        short="o", metavar="FILE", written=True,
-        suffix=".png", front=True)] = None
+        short="o", metavar="FILE", written=True, suffix=".png", front=True)] = None
     format: Annotated[str, Option(
         "format of an output whose name has no suffix (-, a pipe): png, pdf or svg",
         viewer=False, metavar="SUFFIX", heading="output")] = ""

@@ -25,8 +25,7 @@ class SurfaceShape:
     kind: Annotated[str, Option(
         "kind of surface: molecular (boundary of the volume that a probe sphere cannot enter) or accessible (boundary "
         "of the volume that the probe's centre cannot enter)",
-        choices=SURFACE_KINDS,
-        front=True, aliases=("surface_type",))] = "molecular"
+        choices=SURFACE_KINDS, front=True, aliases=("surface_type",))] = "molecular"
     probe: Annotated[float, Option(
         "radius of the probe sphere", unit="A", low=0, high=20, aliases=("probe_radius",),
         heading="surface")] = PROBE_RADIUS

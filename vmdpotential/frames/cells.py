@@ -73,8 +73,7 @@ class CellFrames:
 
     def identity(self) -> tuple[object, ...]:
         """Return the values that identify the frames, for fingerprints of inputs."""
-        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic,
-                self.together is not None)
+        return (self.source, None if self.cell is None else self.cell.vectors, self.periodic, self.together is not None)
 
     def numbers(self) -> range:
         """Return the numbers of the frames."""

@@ -71,14 +71,11 @@ def read_structure(path: str | Path, topology: str | Path | None = None) -> Stru
     (-11, 'psf')
     """
     path = files.buffered_stream(path)
-    if topology is None:
-        with files.reading_file(path):
-            return elements.fill_elements(_read_whole(path, _kind_of_structure(path, False)))
-    topology = files.buffered_stream(topology)
     with files.reading_file(path):
-        kind = _kind_of_structure(path, True)
-    with files.reading_file(topology):
-        named_atoms = elements.fill_elements(_read_topology(topology))
+        kind = _kind_of_structure(path, topology is not None)
+        if topology is None:
+            return elements.fill_elements(_read_whole(path, kind))
+    named_atoms = elements.fill_elements(read_topology(topology))
     with files.reading_file(path):
         if kind == "amber-coordinates":
             positions, cell, velocities = registry.get("structure_reader", kind)(path)
@@ -104,8 +101,7 @@ def read_first_frame(path: Path, trajectory: Path, length_unit: str | None = Non
         return None
     from vmdpotential.io.trajectories.frames import Trajectory
 
-    with files.reading_file(path):
-        named_atoms = elements.fill_elements(_read_topology(path))
+    named_atoms = elements.fill_elements(read_topology(path))
     frame = next(iter(Trajectory(trajectory, len(named_atoms), slice(1), length_unit=length_unit)))
     return place_atoms(frame.positions, frame.cell, str(trajectory), named_atoms)
 
@@ -152,14 +148,11 @@ def read_topology(path: str | Path) -> Structure:
     """
     path = files.buffered_stream(path)
     with files.reading_file(path):
-        return _read_topology(path)
-
-
-def _read_topology(path: Path) -> Structure:
-    kind = recognise.kind_of(path)
-    if kind in ("amber-coordinates", "frames"):
-        raise InputError(f"{path}: has coordinates only and is not a topology", "give a PSF, prmtop, TPR or PQR file")
-    return _read_whole(path, "mdanalysis-topology" if kind == "mdanalysis" else kind)
+        kind = recognise.kind_of(path)
+        if kind in ("amber-coordinates", "frames"):
+            raise InputError(f"{path}: has coordinates only and is not a topology",
+                             "give a PSF, prmtop, TPR or PQR file")
+        return _read_whole(path, "mdanalysis-topology" if kind == "mdanalysis" else kind)
 
 
 def write_structure(structure: StructureLike, path: str | Path, force: bool = False) -> None:

@@ -110,16 +110,14 @@ class MediumOptions(CheckedOptions):
     screened: Annotated[float | None, Option(
         "concentration of a 1:1 salt in the water that surrounds the charges, in the medium screened or by the method "
         "pb (0.15 unless given); if neither is chosen, it implies screened",
-        unit="M", low=0, high=MAX_SALT, metavar="SALT",
-        aliases=("ionic_strength",), heading="main options")] = None
+        unit="M", low=0, high=MAX_SALT, metavar="SALT", aliases=("ionic_strength",), heading="main options")] = None
     temperature: Annotated[float, Option(
         "temperature of the medium, and of kT in the unit kT/e", unit="K", above=0, high=1e6,
         heading="medium")] = DEFAULT_TEMPERATURE
     dielectric: Annotated[float | None, Option(
         f"relative permittivity of the medium; unless given, {WATER_PERMITTIVITY:g} with salt or in a continuum, and 1 "
         "otherwise",
-        above=0,
-        high=1e6, aliases=("dielectric_constant",), heading="medium")] = None
+        above=0, high=1e6, aliases=("dielectric_constant",), heading="medium")] = None
     medium: str | Medium | None = None
 
     #: Whether the medium may be one of :data:`MEDIUM_KINDS`, as that of a map.
@@ -137,8 +135,7 @@ class MethodOptions(MediumOptions):
     method: Annotated[str, Option(
         "summation method; auto chooses the fastest that keeps the tolerance",
         choices=partial(registered_choices, "method", "solver"),
-        listed=partial(registered_choices, "method", "solver", listed=True),
-        heading="method and accuracy")] = "auto"
+        listed=partial(registered_choices, "method", "solver", listed=True), heading="method and accuracy")] = "auto"
     parameters: Annotated[Mapping[str, float] | None, Option(
         "parameters of the interaction, such as debye_length=8, or of the method: of pb inside, probe (A), ion_radius "
         "(A), nonlinear, gaussian, membrane (A, or auto), membrane_centre (A), membrane_inside, pores (A), voltage (V) "
@@ -188,8 +185,7 @@ class SumOptions(MethodOptions):
     boundary: Boundary = "auto"
     cutoff: Annotated[float | None, Option(
         f"cutoff distance of the method cutoff, and of interactions that have one; {DEFAULT_CUTOFF:g} unless given",
-        unit="A",
-        low=0.5, high=1000, heading="method and accuracy")] = None
+        unit="A", low=0.5, high=1000, heading="method and accuracy")] = None
     algorithm: Annotated[str, Option(
         "algorithm of the method cutoff: pair (exact), mesh (within the tolerance), or auto (the faster of both)",
         choices=("pair", "mesh", "auto"), heading="method and accuracy")] = "pair"

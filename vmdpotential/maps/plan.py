@@ -16,6 +16,7 @@ from vmdpotential.errors import InputError, Message, TaskError, UsageError
 from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
+from vmdpotential.interactions import Bound
 from vmdpotential.maps.choice import check_algorithm, choose_method
 from vmdpotential.maps.interaction import bind_interaction, check_tolerance, in_medium, medium_of_sum
 from vmdpotential.maps.medium import Medium
@@ -92,7 +93,9 @@ class MapPlan:
 
     def run(self, positions: NDArray[np.float64]) -> Result:
         """Return the sum for positions (N, 3), A, of all atoms."""
-        return self.plan.run(*_counted(self.request, positions[self.chosen], self.charges))
+        request = self.request
+        return self.plan.run(*_counted(request.lattice, request.cell, request.interaction, positions[self.chosen],
+                                       self.charges))
 
     def renewed(self, positions: NDArray[np.float64], cell: Cell | None, lattice: Lattice | None = None) -> MapPlan:
         """Return a plan for positions or a cell that this one is not valid for, of the same accuracy (not measured).
@@ -104,7 +107,7 @@ class MapPlan:
         lattice = lattice or build_lattice(structure, chosen, cell, self.options.spacing, self.options.padding)
         error = self.plan.error
         request = replace(self.request, target=lattice, cell=cell, charges=_statistics(
-            *_counted(replace(self.request, target=lattice, cell=cell), chosen, self.charges), cell, self.margin))
+            *_counted(lattice, cell, self.request.interaction, chosen, self.charges), cell, self.margin))
         if error is not None:
             request = request.with_error(min(request.error, SAFETY_FACTOR * error))
         provenance = replace(self.provenance, cell=None if cell is None else tuple(cell.vectors.ravel().tolist()))
@@ -175,9 +178,7 @@ def plan_map(structure: Structure, options: MapOptions, *, lattice: Lattice | No
         lattice = build_lattice(structure, positions, cell, options.spacing, options.padding)
     backend = get_engine(options.engine)
     bound = bind_interaction(options, cell)
-    charges = own
-    if bound.cutoff is not None and cell is None:
-        positions, charges = charges_near(lattice, bound.cutoff, positions, charges)
+    positions, charges = _counted(lattice, cell, bound, positions, own)
     request = Request(lattice, cell, bound, _statistics(positions, charges, cell, margin), options.precision,
                       check_tolerance(tolerance), field)
     volts = coulomb_constant("V", dielectric=medium.dielectric) / constant
@@ -240,13 +241,12 @@ def _sum_to_tolerance(options: MapOptions, request: Request, positions: NDArray[
             request = replace(request, precision="double")
 
 
-def _counted(request: Request, positions: NDArray[np.float64],
+def _counted(lattice: Lattice, cell: Cell | None, bound: Bound, positions: NDArray[np.float64],
              charges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the positions and charges within the interaction's cutoff of an open map's lattice; otherwise all."""
-    reach = request.interaction.cutoff
-    if reach is None or request.cell is not None:
+    if bound.cutoff is None or cell is not None:
         return positions, charges
-    return charges_near(request.lattice, reach, positions, charges)
+    return charges_near(lattice, bound.cutoff, positions, charges)
 
 
 def _statistics(positions: NDArray[np.float64], charges: NDArray[np.float64], cell: Cell | None,

@@ -140,8 +140,7 @@ class ContinuumSolver(PotentialMethod[SolverRequest]):
                            "choose another inside in {set}, or {dielectric}")
         return super().refusal(request)
 
-    def solve(self, request: SolverRequest, positions: Floats, charges: Floats,
-              engine: Engine) -> tuple[Plan, Result]:
+    def solve(self, request: SolverRequest, positions: Floats, charges: Floats, engine: Engine) -> tuple[Plan, Result]:
         """Return the plan for a request and its result for positions (N, 3), A, and charges (N,)."""
         plan = self.plan(request, engine)
         log.debug("%s", plan)

@@ -86,11 +86,6 @@ class ChargeReport:
     approximate: dict[str, tuple[int, float]] = field(default_factory=dict)
     prepared: str = ""
 
-    @property
-    def is_integer(self) -> bool:
-        """Whether the net charge is an integer within :data:`INTEGER_TOLERANCE`."""
-        return abs(self.net_charge - round(self.net_charge)) <= INTEGER_TOLERANCE
-
     def __str__(self) -> str:
         return "; ".join(filter(None, (self.prepared, self._sources())))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from vmdpotential.molecule.names import ION_RESIDUES, WATER_RESIDUES, in_table, 
 from vmdpotential.molecule.structure import Floats, Integers, Names
 
 Mask = NDArray[np.bool_]
+log = logging.getLogger(__name__)
 
 
 #: Distance that two atoms of different residues have at least, A: nearer ones are of two conformers of one residue.
@@ -140,6 +142,17 @@ def alternates(locations: Names, names: Names, occupancies: Floats, changed: Mas
         # of an atom listed both with and without a location, the one with the higher occupancy is kept
         _keep_one(keep, atoms[keep[atoms]], names, locations, occupancies)
     return keep
+
+
+def chosen_conformers(where: object, locations: Names, names: Names, residue_names: Names, occupancies: Floats,
+                      numbered: Mask) -> tuple[Mask | slice, Mask]:
+    """Return the atoms of a file to keep, see :func:`alternates`, and which of them begin a residue; log the others."""
+    kept = alternates(locations, names, occupancies, numbered)
+    changed = boundaries(numbered, residue_names, kept)
+    if kept.all():
+        return slice(None), changed
+    log.warning("%s: %d atoms of alternate locations are left out", where, int((~kept).sum()))
+    return kept, changed
 
 
 def _keep_one(keep: Mask, atoms: Integers, names: Names, locations: Names, occupancies: Floats) -> None:

@@ -191,12 +191,10 @@ class Library:
         """
         return self._known(residue_name, tuple(atom_names), disulfide)
 
-    def _match(self, residue_name: str, atom_names: tuple[str, ...],
-               disulfide: bool) -> TemplateMatch | TemplateMiss:
+    def _match(self, residue_name: str, atom_names: tuple[str, ...], disulfide: bool) -> TemplateMatch | TemplateMiss:
         """Return the result of :meth:`match`, which keeps it for other residues of this kind."""
         if len(set(atom_names)) < len(atom_names):
-            return TemplateMiss(tuple(name for name in dict.fromkeys(atom_names) if atom_names.count(name) > 1),
-                                ())
+            return TemplateMiss(tuple(name for name in dict.fromkeys(atom_names) if atom_names.count(name) > 1), ())
         names = common_names(atom_names, family(residue_name))
         raw_set, common_set = frozenset(atom_names), frozenset(names or ())
         nearest: tuple[int, TemplateMiss] | None = None

@@ -86,8 +86,7 @@ class MoleculeTrees:
         above = place[parent[order[1:]]]  # parents of all nodes but the root, in breadth-first order: never decreasing
         sizes, new = np.ones(len(order), np.int64), np.zeros(len(order), np.int64)
         launch_kernel(KERNELS["order_depth_first"], 1, "molecules", parents=above.astype(np.int64), sizes=sizes,
-                      places=new,
-               next=np.empty_like(sizes), nodes=len(sizes))
+                      places=new, next=np.empty_like(sizes), nodes=len(sizes))
         atoms, parents, ends = (np.empty(len(order) - 1, np.int64) for _ in range(3))
         at = new[1:] - 1
         atoms[at] = order[1:]

@@ -247,36 +247,33 @@ def parse_items(text: str, mark: str, form: str) -> dict[str, str]:
     return result
 
 
-def parse_numbers_or_auto(text: str) -> dict[str, Any]:
-    """Return the same as :func:`parse_numbers`; a value may also be the word ``auto``."""
-    items = [item for item in text.split(",") if item.partition("=")[2].strip() == "auto"]
-    numbers = parse_numbers(",".join(item for item in text.split(",") if item not in items))
-    words = {item.partition("=")[0].strip(): "auto" for item in items}
-    if len(words) < len(items) or words.keys() & numbers.keys():
-        raise ValueError("a name occurs twice")
-    return {**numbers, **words}
-
-
-def parse_numbers(text: str) -> dict[str, float]:
+def parse_numbers(text: str, word: str | None = None) -> dict[str, Any]:
     """Return ``{"debye_length": 8.0}`` for ``debye_length=8``; several are separated by commas.
+
+    A value may also be `word`.
 
     Raises
     ------
     ValueError
         When the text has another form.
     """
-    result: dict[str, float] = {}
+    result: dict[str, Any] = {}
     for item in filter(None, text.split(",")):
         name, _, value = (part.strip() for part in item.partition("="))
         if name in result:
             raise ValueError(f"{name} occurs twice")
         try:
-            result[name] = float(value)
+            result[name] = value if value == word else float(value)
         except ValueError:
             raise ValueError("give NAME=NUMBER, such as debye_length=8") from None
-        if math.isnan(result[name]):
+        if value != word and math.isnan(result[name]):
             raise ValueError(f"{name} is not a number")
     return result
+
+
+def parse_numbers_or_auto(text: str) -> dict[str, Any]:
+    """Return the same as :func:`parse_numbers`; a value may also be the word ``auto``."""
+    return parse_numbers(text, "auto")
 
 
 def _boolean(text: str) -> bool:

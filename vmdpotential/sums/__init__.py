@@ -313,8 +313,7 @@ class SumPlan(Plan):
         """Return the sum for positions (N, 3), A, and charges (N,), e."""
         return self.prepared.run(np.asarray(positions, np.float64), np.asarray(charges, np.float64), target)
 
-    def parts(self, positions: ArrayLike, charges: ArrayLike,
-              parts: Iterable[Lattice | Points]) -> Iterator[Result]:
+    def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice | Points]) -> Iterator[Result]:
         """Yield the sum on parts of the target; a mesh is solved only once."""
         return self.prepared.parts(np.asarray(positions, np.float64), np.asarray(charges, np.float64), parts)
 

@@ -41,6 +41,11 @@ class Cells:
     low: Floats
 
 
+def single_cell(count: int, side: float = np.inf) -> Cells:
+    """Return all atoms in one cell, in their order."""
+    return Cells(np.arange(count), np.array([0, count]), np.ones(3, np.int64), side, np.zeros(3))
+
+
 def sort(positions: Floats, cutoff: float, parts: int) -> Cells:
     """Return atoms (N, 3), at least one, sorted into cells with a side of cutoff / parts, or larger if most are empty.
 

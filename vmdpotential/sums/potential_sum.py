@@ -158,8 +158,7 @@ class Prepared(abc.ABC):
             boundary, points and charges have to be within the box that a mesh was planned for.
         """
 
-    def parts(self, positions: ArrayLike, charges: ArrayLike,
-              parts: Iterable[Lattice | Points]) -> Iterator[Result]:
+    def parts(self, positions: ArrayLike, charges: ArrayLike, parts: Iterable[Lattice | Points]) -> Iterator[Result]:
         """Yield the sum on one part of the target after the other, so that only one part is in memory."""
         return (self.run(positions, charges, part) for part in parts)
 

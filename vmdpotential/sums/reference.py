@@ -95,8 +95,7 @@ def exact_values(plan: Plan, request: Request, target: Points, positions: Floats
             sum(sign * each.self_potential for sign, each in sums))
 
 
-def definition(points: Floats, positions: Floats, charges: Floats,
-               bound: Bound, cell: Cell | None) -> Floats:
+def definition(points: Floats, positions: Floats, charges: Floats, bound: Bound, cell: Cell | None) -> Floats:
     """Return the plain sum at points (P, 3) in float64, (P,) e/A; with a cell, over all images within the cutoff."""
     if cell is not None:
         reach = bound.cutoff or 0.0

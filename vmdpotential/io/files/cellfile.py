@@ -77,8 +77,7 @@ def with_cell(structure: Structure, cell: Cell | None) -> Structure:
     if structure.cell is not None and max(
         abs(a - b) for a, b in zip(structure.cell.parameters, cell.parameters, strict=True)
     ) > 0.01:
-        log.warning("%s: its cell (%s) is replaced by the one given (%s)",
-                    structure.where, structure.cell, cell)
+        log.warning("%s: its cell (%s) is replaced by the one given (%s)", structure.where, structure.cell, cell)
     return replace(structure, cell=cell)
 
 

@@ -361,8 +361,7 @@ def _numbers(path: Path, block: bytes, line: int) -> NDArray[np.float32]:
 
     def run(kernel: str) -> None:
         launch_kernel(KERNELS[kernel], parts, "reading the map", 1, text=text, before=before, count=counts,
-                      values=values,
-               length=len(text), part=_PART)
+                      values=values, length=len(text), part=_PART)
 
     run("count_words")
     before[1:] = np.cumsum(counts)[:-1]

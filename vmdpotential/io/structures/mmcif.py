@@ -211,15 +211,8 @@ def _structure(path: Path, block: gemmi.cif.Block, table: Columns) -> Structure:
     codes = table.get("pdbx_PDB_ins_code", blank)
     segments = table.get("vmdpotential_segment_id", blank)
     both = [table[name] for name in ("auth_seq_id", "label_seq_id", "auth_asym_id", "label_asym_id") if name in table]
-    changed = residues.changes(residue_names, codes, segments, *both)
-    locations = table.get("label_alt_id", blank)
-    keep: NDArray[np.bool_] | slice = slice(None)
-    if (locations != "").any():
-        numbered = residues.changes(codes, segments, *both)
-        kept = residues.alternates(locations, names, occupancies, numbered)
-        if not kept.all():
-            log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
-            changed, keep = residues.boundaries(numbered, residue_names, kept), kept
+    keep, changed = residues.chosen_conformers(path, table.get("label_alt_id", blank), names, residue_names,
+                                               occupancies, residues.changes(codes, segments, *both))
     positions = np.stack([table[f"Cartn_{axis}"] for axis in "xyz"], axis=1)[keep]
     first = residues.starts(changed, residue_names[keep], names[keep], positions=positions)
     chains = table.get("auth_asym_id", table.get("label_asym_id", blank))

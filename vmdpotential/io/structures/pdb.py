@@ -170,21 +170,12 @@ def _structure(
         positions[part] = _coordinates(path, lines, atoms[part], table)
         occupancies[part], b_factors[part] = (_numbers(table[:, k : k + 6], 6, default)[:, 0]
                                               for k, default in ((54, 1.0), (60, 0.0)))
-    changed = (labels[1:, 5:19] != labels[:-1, 5:19]).any(1)  # residue name to insertion code, segment
-    changed = np.concatenate([[True], changed]) | separated
     chain = 8 if _two_letter_chains(labels) else 9
     names, residue_names = columns.words(labels[:, :4]), columns.words(labels[:, 5:chain])
     residue_names = with_ion_names(residue_names, names)
-    changed[1:] |= residue_names[1:] != residue_names[:-1]
-    locations = columns.words(labels[:, 4:5])
-    keep: Mask | slice = slice(None)
-    if (locations != "").any():
-        numbered = (labels[1:, 8:19] != labels[:-1, 8:19]).any(1)
-        numbered = np.concatenate([[True], numbered]) | separated
-        kept = residues.alternates(locations, names, occupancies, numbered)
-        if not kept.all():
-            log.warning("%s: %d atoms of alternate locations are left out", path, int((~kept).sum()))
-            changed, keep = residues.boundaries(numbered, residue_names, kept), kept
+    numbered = np.append(True, (labels[1:, 8:19] != labels[:-1, 8:19]).any(1)) | separated
+    keep, changed = residues.chosen_conformers(
+        path, columns.words(labels[:, 4:5]), names, residue_names, occupancies, numbered)
     labels, names, residue_names = labels[keep], names[keep], residue_names[keep]
     unnumbered = (labels[:, 10:14] == 42).any(1)
     first = residues.starts(changed, residue_names, columns.pack(labels[:, :5]), unnumbered, positions[keep])

@@ -80,8 +80,7 @@ class SymmetryCopies:
             positions.append(copied[keep])
         duplicates = sum(map(len, self.rows)) - sum(map(len, rows))
         if duplicates:
-            log.warning("%s: %d duplicate copies of atoms on symmetry axes are left out",
-                        structure.where, duplicates)
+            log.warning("%s: %d duplicate copies of atoms on symmetry axes are left out", structure.where, duplicates)
         return replace(self, rows=tuple(rows))
 
     def of_structure(self, structure: Structure) -> Structure:

@@ -55,12 +55,9 @@ class CpuPoints(Prepared):
             potential = at_points(points, positions, charges, work.cell, bound, nearest)
             if work.single_image and not work.field:
                 return potential[None]
-        slope = np.empty((len(points), 3)) if work.field else None
         if reach is None:
-            potential, slope = field_at_points(points, positions, charges, bound)
-        else:
-            potential = cutoff_at_points(points, positions, charges, bound, work.cell, slope)
-        return potential[None] if slope is None else np.concatenate([potential[None], slope.T])
+            return field_at_points(points, positions, charges, bound)
+        return cutoff_at_points(points, positions, charges, bound, work.cell, work.field)
 
 
 class MeshAtPoints:

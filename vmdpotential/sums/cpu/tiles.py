@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.arrays import Floats
-from vmdpotential.errors import UsageError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import SOFT_CORE, Bound, ScaledInteraction
 from vmdpotential.interactions.compiled import radial_arguments
@@ -35,8 +33,8 @@ def direct(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     if interaction.cutoff is not None:
         return cutoff(lattice, positions, charges, interaction, precision, field=field)
     scaled = interaction.scaled(float(lattice.spacing.max()))
-    one_bin = _Bins(np.array([0, len(charges)]), np.ones(3, np.int64), scaled.length, np.zeros(3))
-    return _run("direct sum", lattice, scaled, positions, charges, one_bin, precision, field)
+    return _run("direct sum", lattice, scaled, positions, charges, cells.single_cell(len(charges), scaled.length),
+                precision, field)
 
 
 def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bound, precision: str = "single",
@@ -56,8 +54,7 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
     (nx, ny, nz) float32, e/A, or with `field` (4, nx, ny, nz): potential, and field in e/A^2
     """
     reach = interaction.cutoff
-    if reach is None:
-        raise UsageError("interaction", f"{interaction} has no cutoff", "use {method direct}")
+    assert reach is not None
     # the unit is between the cutoff and twice the cutoff, and gives lattice points exact coordinates
     spacing = float(lattice.spacing.max())
     scaled = interaction.scaled(spacing * 2.0 ** np.ceil(np.log2(reach / spacing)))
@@ -68,33 +65,22 @@ def cutoff(lattice: Lattice, positions: Floats, charges: Floats, interaction: Bo
         positions, charges = charges_near(lattice, reach, positions, charges)
     if not len(positions):
         return np.zeros((4, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
-    sorted_by = cells.sort(positions, reach, CELLS_PER_CUTOFF)
-    return _run("cutoff sum", lattice, scaled, positions[sorted_by.order], charges[sorted_by.order],
-                _Bins(sorted_by.start, sorted_by.shape, sorted_by.side, sorted_by.low), precision, field,
-                interaction.masked, add_to)
+    return _run("cutoff sum", lattice, scaled, positions, charges, cells.sort(positions, reach, CELLS_PER_CUTOFF),
+                precision, field, interaction.masked, add_to)
 
 
-class _Bins(NamedTuple):
-    """Cubic bins of atoms: first atom of each (n + 1,), numbers along x, y and z, side and lower corner, A."""
-
-    start: NDArray[np.int64]
-    shape: NDArray[np.int64]
-    side: float
-    low: Floats
-
-
-def _run(label: str, lattice: Lattice, scaled: ScaledInteraction, positions: Floats, charges: Floats, bins: _Bins,
+def _run(label: str, lattice: Lattice, scaled: ScaledInteraction, positions: Floats, charges: Floats, of: cells.Cells,
          precision: str, field: bool, masked: bool = False,
          add_to: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    unit, low, maps = scaled.length, bins.low, 4 if field else 1
+    unit, low, maps = scaled.length, of.low, 4 if field else 1
     atoms = np.zeros((4, len(charges) + 16))  # kernels read up to 15 elements beyond the last
-    atoms[:3, : len(charges)] = ((positions - low) / unit).T
-    atoms[3, : len(charges)] = charges
+    atoms[:3, : len(charges)] = ((positions[of.order] - low) / unit).T
+    atoms[3, : len(charges)] = charges[of.order]
     x, y, z, q = atoms
     out = np.empty((maps, *lattice.shape) if field else lattice.shape, np.float32) if add_to is None else add_to
     tasks = int(np.prod([(n + 7) // 8 for n in lattice.shape]))
     launch_kernel(KERNELS["sum_tiles"], tasks, label, max(1, min(16, tasks // (4 * threads.count()))),
-           x=x, y=y, z=z, q=q, start=bins.start, bins=bins.shape, bin_size=bins.side / unit,
+           x=x, y=y, z=z, q=q, start=of.start, bins=of.shape, bin_size=of.side / unit,
            cutoff=scaled.cutoff or 0.0, maps=out, shape=lattice.shape, origin=(lattice.origin - low) / unit,
            spacing=lattice.spacing / unit, soft=SOFT_CORE / unit,
            # E = -2 q (x - x_j) dV/d(r^2)

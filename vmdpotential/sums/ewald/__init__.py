@@ -140,8 +140,7 @@ class EwaldSum(Prepared):
     """
 
     def __init__(self, target: Lattice | Points, tiling: Tiling, waves: LongRangeSplit, engine: Engine,
-                 field: bool = False,
-                 distances: bool = False, pairs: bool = True) -> None:
+                 field: bool = False, distances: bool = False, pairs: bool = True) -> None:
         self.target, self.tiling, self.waves, self.engine, self.field = target, tiling, waves, engine, field
         self.distances = distances
         memory.require(64 * tiling.waves(waves.band), "the sum over waves",
