@@ -35,7 +35,7 @@ def slope(r2: Scalar, rinv: Scalar, p: Any) -> Scalar:
         ratio = p.rmin * rinv
         six = (ratio * ratio) ** 3
         return p.depth * fma(six, six, -six) * rinv2
-    r6 = rinv2**3
+    r6 = (rinv2 * rinv) ** 2  # Coulomb forces need this cube too
     return (p.a12 * r6 - p.a6) * (r6 * rinv2)
 
 

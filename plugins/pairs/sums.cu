@@ -171,7 +171,7 @@ template <class V> struct Partners {
     const int *chunks;       // their numbers, or null if vectors of packed atoms follow one another
     const uint16_t *masks;   // of the chunks, if there are pairs that do not count
     const Number *atoms;
-    Number *sums;            // to which contributions are added; the first ones of packed atoms are written
+    Number *sums;            // to which contributions are added; those of packed atoms are written
     const float *centres;    // of chunks
     const Number *origin;    // the point from which coordinates count
 
@@ -188,13 +188,11 @@ template <class V> struct Partners {
         EACH(3, k) { j[k] += traced::fill<V>((Number)centre[k] - origin[k]); } END;
     }
     template <class Packed, class F>
-    MEMBER void add(index_t e, const V *given, Packed packed, bool again, index_t channels, F each_channel) const
+    MEMBER void add(index_t e, const V *given, Packed packed, index_t channels, F each_channel) const
     {
         if (packed) {
             Number *const to = sums + e * N;
-            each_channel([&](auto k) __attribute__((always_inline)) {
-                store(to + k * ROW, again ? load<V>(to + k * ROW) + given[k] : given[k]);
-            });
+            each_channel([&](auto k) __attribute__((always_inline)) { store(to + k * ROW, given[k]); });
             return;
         }
         Number *const to = sums + chunks[e] * channels * N;
@@ -371,18 +369,17 @@ template <class Vector> struct Blocked {
         }
     }
 
-    // The parameters in tables of `count` atoms i with atoms j of some types.
-    template <class Parameters> MEMBER void look_up(V row, int first, int count, int names, Parameters *to) const
+    // The parameters in tables of atom i with atoms j of some types.
+    MEMBER void look_up(V row, int i, int names, V *to) const
     {
         Number kinds[N], found[N];
         store(kinds, row);
-        for (int k = 0; k < names; k++)
-            for (int a = 0; a < count; a++) {
-                const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[first + a];
-                for (int n = 0; n < N; n++)
-                    found[n] = table[(int)kinds[n]];
-                to[a][k] = load<V>(found);
-            }
+        for (int k = 0; k < names; k++) {
+            const Number *const table = work.tables + (index_t)k * work.kinds * work.kinds + types[i];
+            for (int n = 0; n < N; n++)
+                found[n] = table[(int)kinds[n]];
+            to[k] = load<V>(found);
+        }
     }
 
     template <bool FLAGGED> __attribute__((noinline)) void add_pairs(const V *j, V *given, const Flags<V> &flags)
@@ -400,8 +397,8 @@ template <class Vector> struct Blocked {
             pairs.r2[a] = r2 * Number(0.25);
             pairs.rinv[a] = traced::twice_refined(r2, traced::rough_inverse_root(r2), sizeof(Number) / 4);
         } END;
-        if (work.name_count)
-            look_up(j[row_count - 1], 0, M, work.name_count, looked_up);
+        for (int a = 0; work.name_count && a < M; a++)
+            look_up(j[row_count - 1], a, work.name_count, looked_up[a]);
         evaluate_all<FLAGGED>(j, pairs, flags);
         EACH(M, a) {
             const V slope = keep(use[a], pairs.slopes[a]);
@@ -438,7 +435,7 @@ template <class Vector> struct Blocked {
                     add_pairs<true>(j, given, flags);
                 } else
                     add_pairs<false>(j, given, flags);
-                with.add(e, given, packed, false, channels(),
+                with.add(e, given, packed, channels(),
                          [&](auto f) __attribute__((always_inline)) { each_channel(f); });
             }
         }
@@ -475,10 +472,6 @@ template <class Vector, class Charges, class Excluded, class Dispersion, bool EN
     typedef number_of<V> Number;
     enum { M = Blocked<V>::M, CHANNELS = ENERGY ? 5 : 3, TABLE = same<Dispersion, LennardJonesTablePair<V>>,
            ROWS = TABLE ? 5 : 6,  // with types instead of the two parameters
-           // a loop for each kind of partners takes the compiler longer: only what is computed most has them
-           COMMON = ENERGY == (sizeof(Number) == 8) && !TABLE,
-           // atoms i of one pass over the atoms j: two if there are registers for them and their sums, all otherwise
-           ATOMS = COMMON && VECTOR_BYTES < 64 ? M : 2,
            LARGE = sizeof(Charges) > 8 * sizeof(V) };  // coefficients are operands in memory, not in registers
     Charges charges;  // of all entries: to fill the coefficients for each costs up to a tenth
     const Excluded excluded;
@@ -489,121 +482,97 @@ template <class Vector, class Charges, class Excluded, class Dispersion, bool EN
           dispersion(work.uniforms + work.terms[8])
     {
     }
-    template <int COUNT, int WHOLE>
-    __attribute__((noinline)) void add_atoms(Blocked<V> &of, const Partners<V> (&parts)[3], int first);
+    template <int WHOLE> __attribute__((noinline)) void add_atoms(Blocked<V> &of, const Partners<V> (&parts)[3]);
 
     MEMBER void add(Blocked<V> &of, const Partners<V> (&parts)[3])
     {
-        const bool light = of.light && of.work.light == 1;
-        if constexpr (ATOMS == M) {
-            if constexpr (same<Dispersion, LennardJonesGeometricPair<V>>)
-                if (light)
-                    return add_atoms<M, M / 2>(of, parts, 0);
-            add_atoms<M, M>(of, parts, 0);
-        } else
-#pragma GCC unroll 1
-            for (int first = 0; first < M; first += 2)
-                if (first && light)
-                    add_atoms<2, 0>(of, parts, first);
-                else
-                    add_atoms<2, 2>(of, parts, first);
+        if (of.light && of.work.light == 1)
+            add_atoms<M / 2>(of, parts);
+        else
+            add_atoms<M>(of, parts);
     }
 };
 
-// Add the pairs of COUNT atoms i, from `first` on, with all atoms j of an entry; atoms i from WHOLE on are without
-// Lennard-Jones. Instructions of two atoms are interleaved: the processor's window is too short to reach those of the
-// next atom while it waits for a result, and it has too few registers for more atoms.
+// Add the pairs of all atoms i with all atoms j of an entry; atoms i from WHOLE on are without Lennard-Jones.
+// Their instructions are interleaved: the processor's window is too short to reach those of the next atom while it waits
+// for a result.
 template <class V, class Charges, class Excluded, class Dispersion, bool ENERGY>
-template <int COUNT, int WHOLE>
-void Fused<V, Charges, Excluded, Dispersion, ENERGY>::add_atoms(Blocked<V> &of, const Partners<V> (&parts)[3],
-                                                                int first)
+template <int WHOLE>
+void Fused<V, Charges, Excluded, Dispersion, ENERGY>::add_atoms(Blocked<V> &of, const Partners<V> (&parts)[3])
 {
     typename either<LARGE, Charges &, Charges>::type charges = this->charges;
     const Dispersion dispersion = this->dispersion;
     const V cutoff2 = of.cutoff2;
-    const auto own = of.own + first;
-    V sums[COUNT][CHANNELS];
-    EACH(COUNT, a) { EACH(CHANNELS, k) { sums[a][k] = V{}; } END; } END;
+    const auto own = of.own;
+    V sums[M][CHANNELS];
+    EACH(M, a) { EACH(CHANNELS, k) { sums[a][k] = V{}; } END; } END;
     const auto add = [&](const Partners<V> &with, auto flagged, auto packed, index_t e) __attribute__((always_inline)) {
-        V j[ROWS], given[CHANNELS];
+        V j[ROWS], given[CHANNELS], d[M][3], r2[M], rinv[M], found[M][CHANNELS - 2];
+        mask_of<V> use[M];
         with.load_vector(e, j, packed, ROWS, [](auto f) __attribute__((always_inline)) { each<ROWS>(f); });
         EACH(CHANNELS, k) { given[k] = V{}; } END;
-        const uint16_t *const mask = with.masks + 2 * (M * e + first);
-        EACH(COUNT / 2, half) {
-            V d[2][3], r2[2], rinv[2], found[2][CHANNELS - 2], pair[2][2];
-            mask_of<V> use[2];
-            if constexpr (TABLE && 2 * half < WHOLE)
-                EACH(2, b) { of.look_up(j[ROWS - 1], first + 2 * half + b, 1, 2, pair + b); } END;
-            EACH(2, b) {
-                constexpr int a = 2 * half + b;
-                EACH(3, k) { d[b][k] = j[k] - own[a][k]; } END;
-                r2[b] = d[b][0] * d[b][0] + (d[b][1] * d[b][1] + d[b][2] * d[b][2]);
-                use[b] = below(r2[b], cutoff2);
-                if (flagged) {
-                    use[b] &= mask_of_bits<V>(mask[2 * a]);
-                    r2[b] = choose(use[b], r2[b], cutoff2);
-                }
-                rinv[b] = traced::twice_refined(r2[b], traced::rough_inverse_root(r2[b]), sizeof(Number) / 4);
-            } END;
-            EACH(2, b) {
-                constexpr int a = 2 * half + b;
-                const V *const i = own[a] + 3, q = r2[b] * Number(0.25);
-                V value[CHANNELS - 2];
-                if constexpr (LARGE)
-                    __asm__("" : "+m"(charges));
-                value[0] = charges.slope(q, rinv[b], i, j + 3, nullptr);
+        const uint16_t *const mask = with.masks + 2 * M * e;
+        EACH(M, a) {
+            EACH(3, k) { d[a][k] = j[k] - own[a][k]; } END;
+            r2[a] = d[a][0] * d[a][0] + (d[a][1] * d[a][1] + d[a][2] * d[a][2]);
+            use[a] = below(r2[a], cutoff2);
+            if (flagged) {
+                use[a] &= mask_of_bits<V>(mask[2 * a]);
+                r2[a] = choose(use[a], r2[a], cutoff2);
+            }
+            rinv[a] = traced::twice_refined(r2[a], traced::rough_inverse_root(r2[a]), sizeof(Number) / 4);
+        } END;
+        EACH(M, a) {
+            const V *const i = own[a] + 3, q = r2[a] * Number(0.25);
+            V value[CHANNELS - 2], pair[2];
+            if constexpr (TABLE && a < WHOLE)
+                of.look_up(j[ROWS - 1], a, 2, pair);
+            if constexpr (LARGE)
+                __asm__("" : "+m"(charges));
+            value[0] = charges.slope(q, rinv[a], i, j + 3, nullptr);
+            if constexpr (a < WHOLE)
+                value[0] += dispersion.slope(q, rinv[a], i + 1, j + 4, pair);
+            if constexpr (ENERGY) {
+                value[1] = charges.energy(q, rinv[a], i, j + 3, nullptr);
+                value[2] = V{};
                 if constexpr (a < WHOLE)
-                    value[0] += dispersion.slope(q, rinv[b], i + 1, j + 4, pair[b]);
-                if constexpr (ENERGY) {
-                    value[1] = charges.energy(q, rinv[b], i, j + 3, nullptr);
-                    value[2] = V{};
-                    if constexpr (a < WHOLE)
-                        value[2] = dispersion.energy(q, rinv[b], i + 1, j + 4, pair[b]);
-                }
-                if constexpr (!same<Excluded, Nothing<V>>)
-                    if (flagged) {
-                        const mask_of<V> normal = mask_of_bits<V>(mask[2 * a + 1]);
-                        value[0] = choose(normal, value[0], excluded.slope(q, rinv[b], i, j + 3, nullptr));
-                        if constexpr (ENERGY) {
-                            value[1] = choose(normal, value[1], excluded.energy(q, rinv[b], i, j + 3, nullptr));
-                            value[2] = keep(normal, value[2]);
-                        }
+                    value[2] = dispersion.energy(q, rinv[a], i + 1, j + 4, pair);
+            }
+            if constexpr (!same<Excluded, Nothing<V>>)
+                if (flagged) {
+                    const mask_of<V> normal = mask_of_bits<V>(mask[2 * a + 1]);
+                    value[0] = choose(normal, value[0], excluded.slope(q, rinv[a], i, j + 3, nullptr));
+                    if constexpr (ENERGY) {
+                        value[1] = choose(normal, value[1], excluded.energy(q, rinv[a], i, j + 3, nullptr));
+                        value[2] = keep(normal, value[2]);
                     }
-                EACH(CHANNELS - 2, k) { found[b][k] = keep(use[b], value[k]); } END;
+                }
+            EACH(CHANNELS - 2, k) { found[a][k] = keep(use[a], value[k]); } END;
+        } END;
+        EACH(M, a) {
+            EACH(3, k) {
+                sums[a][k] += found[a][0] * d[a][k];
+                given[k] += found[a][0] * d[a][k];
             } END;
-            EACH(2, b) {
-                constexpr int a = 2 * half + b;
-                EACH(3, k) {
-                    sums[a][k] += found[b][0] * d[b][k];
-                    given[k] += found[b][0] * d[b][k];
-                } END;
-                EACH(CHANNELS - 3, k) {
-                    sums[a][3 + k] += found[b][1 + k];
-                    given[3 + k] += found[b][1 + k];
-                } END;
+            EACH(CHANNELS - 3, k) {
+                sums[a][3 + k] += found[a][1 + k];
+                given[3 + k] += found[a][1 + k];
             } END;
         } END;
-        with.add(e, given, packed, first > 0, CHANNELS,
+        with.add(e, given, packed, CHANNELS,
                  [](auto f) __attribute__((always_inline)) { each<CHANNELS>(f); });
     };
-    if constexpr (COMMON) {
-        const Partners<V> flagged = parts[0], dense = parts[1];  // copies: stores may change what is in memory
-        for (index_t e = 0; e < flagged.count; e++)
-            add(flagged, Place<true>(), Place<false>(), e);
-        for (index_t e = 0; e < dense.count; e++)
-            add(dense, Place<false>(), Place<false>(), e);
-        if constexpr (PACKS<V>) {
-            const Partners<V> packed = parts[2];
-            for (index_t e = 0; e < packed.count; e++)
-                add(packed, Place<false>(), Place<true>(), e);
-        }
-    } else
-        for (const Partners<V> &with : parts) {
-            const bool flagged = with.masks, packed = PACKS<V> && !with.chunks;
-            for (index_t e = 0; e < with.count; e++)
-                add(with, flagged, packed, e);
-        }
-    EACH(COUNT, a) { EACH(CHANNELS, k) { of.sums[first + a][k] = sums[a][k]; } END; } END;
+    const Partners<V> flagged = parts[0], dense = parts[1];  // copies: stores may change what is in memory
+    for (index_t e = 0; e < flagged.count; e++)
+        add(flagged, Place<true>(), Place<false>(), e);
+    for (index_t e = 0; e < dense.count; e++)
+        add(dense, Place<false>(), Place<false>(), e);
+    if constexpr (PACKS<V>) {
+        const Partners<V> packed = parts[2];
+        for (index_t e = 0; e < packed.count; e++)
+            add(packed, Place<false>(), Place<true>(), e);
+    }
+    EACH(M, a) { EACH(CHANNELS, k) { of.sums[a][k] = sums[a][k]; } END; } END;
 }
 
 // Numbers by which `pick` packs the elements of vectors for which a bit is set, or unpacks them to where it is set: a

@@ -73,10 +73,10 @@ class Quantity:
     ends: bool = False
 
     @property
-    def length_power(self) -> int:
-        """Power of length in the unit, such as 1 for A and -2 for 1/A^2."""
+    def length_power(self) -> float:
+        """Power of length in the unit, such as 1 for A and -1.5 for 1/A^1.5."""
         unit, sign = (self.unit[2:], -1) if self.unit.startswith("1/") else (self.unit, 1)
-        return sign * int(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
+        return sign * float(unit.partition("^")[2] or 1) if unit.startswith("A") else 0
 
 
 def is_automatic(value: object) -> bool:
