@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,73 +79,68 @@ def assemble_structure(structure: Structure, draft: Draft, states: ProtonationSt
 
     Hydrogens of the file (`own`, see :func:`on_atoms`) keep their positions if an atom has as many as its state needs.
     """
-    placed = hydrogens.places(draft, states)
+    placed, starts = hydrogens.places(draft, states), draft.starts
+    source = np.array([residue.source for residue in draft.residues])[draft.residue]
+    # the name of another atom of the residue, such as OXT of an amide's O, is replaced
+    heavy_names = np.where(draft.origin >= 0, structure.atom_names[draft.origin], draft.names)
+    same = np.zeros(len(draft), np.bool_)
+    for k, rows in own.items():
+        same[k] = len(rows) == len(placed[k])
+    for residue, a, b in zip(draft.residues, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        if residue.note == TWIN_NOTE and residue.component is not None:
+            other = np.isin(heavy_names[a:b], residue.component.atoms)
+            heavy_names[a:b] = np.where(other, draft.names[a:b], heavy_names[a:b])
+        elif residue.whole:
+            same[a:b] = True
+            placed[a:b] = [structure.positions[own.get(k, [])] for k in range(a, b)]
+    counts = np.array([len(each) for each in placed])
     names: list[str] = []
-    kinds: list[str] = []
-    positions: list[list[float]] = []
-    origin: list[int] = []
-    sources: list[int] = []
-    holder: list[int] = []
-    kept: list[bool] = []
-    place = np.zeros(len(draft), np.int64)
-    lengths = []
-    # lists, whose single elements are read ten times as fast as those of arrays
-    starts, rows, drafted = draft.starts.tolist(), draft.origin.tolist(), draft.names.tolist()
-    elements, heavy_positions, read = draft.elements.tolist(), draft.positions.tolist(), structure.atom_names.tolist()
-    for n, residue in enumerate(draft.residues):
-        part, before = range(starts[n], starts[n + 1]), len(names)
-        for k in part:
-            row = rows[k]
-            place[k] = len(names)
-            # the name of another atom of the residue, such as OXT of an amide's O, is replaced
-            as_read = row >= 0 and not (residue.note == TWIN_NOTE and residue.component is not None
-                                        and read[row] in residue.component.row)
-            names.append(read[row] if as_read else drafted[k])
-            kinds.append(elements[k])
-            positions.append(heavy_positions[k])
-            origin.append(row if row >= 0 else residue.source)
-            sources.append(row if row >= 0 else residue.source)
-        heavy = len(names) - before
-        holder += [-1] * heavy
-        kept += [False] * heavy
-        taken: set[str] = set()
-        for k in part:
-            new, old = placed[k].tolist(), own.get(k, [])
-            same = 0 < len(new) == len(old) or residue.whole
-            found = [read[row] for row in old] if residue.whole else hydrogens.names(
-                residue.component, drafted[k], len(new), taken)
-            for j, name in enumerate(found):
-                names.append(name)
-                kinds.append("H")
-                positions.append(structure.positions[old[j]].tolist() if same else new[j])
-                origin.append(old[j] if same else origin[place[k]])
-                sources.append(sources[place[k]])
-                holder.append(int(place[k]))
-                kept.append(same)
-        lengths.append(len(names) - before)
-    of = np.array(sources, np.int64)
+    for residue, a, b in zip(draft.residues, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        if residue.whole:
+            names += structure.atom_names[[row for k in range(a, b) for row in own.get(k, [])]].tolist()
+        else:
+            names += hydrogens.names(residue.component, tuple(draft.names[a:b].tolist()), tuple(counts[a:b].tolist()))
+    # the hydrogens of a residue follow its heavy atoms
+    before = np.concatenate([[0], np.cumsum(counts)])
+    place = np.arange(len(draft)) + before[starts[draft.residue]]
+    on = np.repeat(np.arange(len(draft)), counts)
+    hydrogen = starts[draft.residue[on] + 1] + np.arange(len(on))
+    total = len(place) + len(on)
+    of_file = np.array([row for k in np.flatnonzero(same).tolist() for row in own.get(k, [])], np.int64)
+
+    def joined(heavy: NDArray[Any], of_hydrogens: Any) -> NDArray[Any]:
+        """Return what the atoms have, of heavy atoms (D, ...) and of hydrogens (H, ...)."""
+        hydrogens_ = np.broadcast_to(of_hydrogens, (len(on), *heavy.shape[1:]))
+        result = np.empty((total, *heavy.shape[1:]), np.result_type(heavy, hydrogens_))
+        result[place], result[hydrogen] = heavy, hydrogens_
+        return result
+
+    of = joined(np.where(draft.origin >= 0, draft.origin, source), 0)
+    of[hydrogen] = of[place[on]]
+    origin, kept = of.copy(), joined(np.zeros(len(draft), np.bool_), same[on])
+    positions = joined(draft.positions, np.concatenate([*placed, np.zeros((0, 3))]))
+    origin[kept], positions[kept] = of_file, structure.positions[of_file]
+    held = joined(np.full(len(draft), -1), place[on])
+    lengths = np.diff(starts) + np.diff(before[starts])
     index = np.repeat(np.arange(len(draft.residues)), lengths)
     cap = np.array([r.name if r.cap else "" for r in draft.residues])[index]
     shift = np.where(cap == "ACE", -1, np.where(cap != "", 1, 0))
     added = np.ones(len(of), bool)
     added[place[draft.origin >= 0]] = False
     whole = Structure(
-        positions=np.array(positions), atom_names=np.array(names), elements=np.array(kinds),
+        positions=positions, atom_names=joined(heavy_names, np.array(names, np.str_)),
+        elements=joined(draft.elements, "H"),
         residue_names=np.where(cap != "", cap, structure.residue_names[of]),
         residue_ids=structure.residue_ids[of] + shift, residue_index=index, chain_ids=structure.chain_ids[of],
         segment_ids=structure.segment_ids[of], insertion_codes=structure.insertion_codes[of],
         hetero=structure.hetero[of], occupancies=np.where(added, 1.0, structure.occupancies[of]),
         b_factors=structure.b_factors[of], cell=structure.cell, title=structure.title, sources=structure.sources,
-        origins=np.array(origin, np.int64))
-    groups = {name: np.flatnonzero(np.isin(np.array(origin), rows)) for name, rows in structure.groups.items()}
+        origins=origin)
+    groups = {name: np.flatnonzero(np.isin(origin, rows)) for name, rows in structure.groups.items()}
     whole = replace(whole, groups=groups)
-    held = np.array(holder, np.int64)
-    on = np.flatnonzero(held >= 0)
     bonds = np.concatenate([np.stack([*place[states.bonds[:, :2]].T, states.bonds[:, 2]], axis=1),
-                            np.stack([held[on], on, np.full(len(on), SINGLE_BOND)], axis=1)])
-    formal = np.zeros(len(names), np.int64)
-    formal[place] = states.charges
-    return Assembly(whole, place, held, np.array(kept, bool), index, bonds, formal)
+                            np.stack([place[on], hydrogen, np.full(len(on), SINGLE_BOND)], axis=1)])
+    return Assembly(whole, place, held, kept, index, bonds, joined(states.charges, 0))
 
 
 def free_rotors(assembly: Assembly) -> tuple[Integers, Integers]:

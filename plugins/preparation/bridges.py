@@ -143,6 +143,19 @@ def _across(first: float, second: float, angle: float = 119.0) -> float:
     return float(np.sqrt(first**2 + second**2 - 2 * first * second * np.cos(np.radians(angle))))
 
 
+def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, torsion: float | Floats) -> Floats:
+    """Return the positions (..., 3) of atoms bonded to c (..., 3), with the angle to b at c, degrees.
+
+    The torsion to a about the bond from b to c, degrees, may be several.
+    """
+    along = (c - b) / np.linalg.norm(c - b, axis=-1, keepdims=True)
+    normal = np.cross(b - a, along)
+    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    angle, turn = np.radians(angle), np.radians(torsion)[..., None]
+    across = np.cos(turn) * np.cross(normal, along) + np.sin(turn) * normal
+    return np.asarray(c + length * (np.sin(angle) * across - np.cos(angle) * along), np.float64)
+
+
 def place_between(known: Mapping[Any, Floats], distances: Mapping[Any, float], first: tuple[Floats, float],
             second: tuple[Floats, float]) -> Floats:
     """Return the place of an atom bonded to two others (position and bond length), with given distances to more."""

@@ -7,31 +7,19 @@ it is farthest from other atoms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.gasteiger import AROMATIC_DOUBLE, AROMATIC_TRIPLE, DOUBLE_BOND, SINGLE_BOND, TRIPLE_BOND
 from vmdpotential.molecule.structure import Floats
 
-from .bridges import (
-    C_N,
-    C_N_CA,
-    C_O,
-    CA_C,
-    CA_C_N,
-    N_CA,
-    N_CA_C,
-    O_C_N,
-    consecutive_residues,
-    find_bridges,
-    place_between,
-)
+from .bridges import C_N_CA, CA_C, N_CA, N_CA_C, consecutive_residues, find_bridges, place_atom, place_between
+from .chain_breaks import cap_breaks, cap_links
 from .components import AMINO_ACIDS, Component, find_component
 from .draft import Draft, Residue
 from .orient import random_rotations
+from .room import ALIKE, Room
 
 #: Trial rotations of a fragment about its bond, degrees.
 _TURNS = np.arange(0.0, 360.0, 15.0)
@@ -39,10 +27,8 @@ _TURNS = np.arange(0.0, 360.0, 15.0)
 _ORIENTATIONS = 60
 #: Numbers of bonds that atoms make, each order counted.
 _VALENCES = {"C": 4, "P": 5, "S": 6}
-#: Distances, A, from other atoms below which the methyl group of NME has no room, and a side chain is turned twice.
-_ROOM, _NEAR = 2.0, 2.6
-#: Difference of distances, A, below which the first of two places is taken, so that rounding does not decide.
-_ALIKE = 1e-3
+#: Distance, A, from other atoms below which a side chain is turned twice.
+_NEAR = 2.6
 
 
 @dataclass
@@ -55,35 +41,6 @@ class Completion:
     failed: dict[int, int] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     breaks: list[tuple[int, int]] = field(default_factory=list)
-
-
-class Room:
-    """Distances from the atoms of a draft (N, 3), and from those that were added since."""
-
-    def __init__(self, positions: Floats) -> None:
-        self.trees = [cKDTree(positions)]
-        self.added: list[Floats] = []
-
-    def add(self, positions: list[Floats]) -> None:
-        """Add atoms."""
-        self.added += positions
-        self.trees[1:] = [cKDTree(np.array(self.added))] if self.added else []
-
-    def remove(self, positions: list[Floats]) -> None:
-        """Remove some of the added atoms."""
-        self.added = [place for place in self.added if not any(place is other for other in positions)]
-        self.add([])
-
-    def nearest(self, places: Floats, count: int = 1, but: Sequence[Floats] = ()) -> Floats:
-        """Return the distances (M, count) of places (M, 3) to the nearest atoms, except some, increasing."""
-        found = []
-        for tree in self.trees:
-            distances, rows = (part.reshape(len(places), -1) for part in
-                               tree.query(places, k=min(count + len(but), tree.n)))
-            for place in but:
-                distances[(tree.data[rows] == place).all(-1)] = np.inf
-            found.append(distances)
-        return np.asarray(np.sort(np.concatenate(found, axis=1), axis=1)[:, :count])
 
 
 def complete_draft(draft: Draft, chains: list[str], numbers: list[int]) -> tuple[Draft, Completion]:
@@ -141,7 +98,7 @@ def complete_draft(draft: Draft, chains: list[str], numbers: list[int]) -> tuple
         new[n] = [(name, "C", place) for name, place in backbone.items()]
         new[n] += [(result.atoms[k], result.elements[k], place) for k, place in placed.items()]
         room.add([place for _, _, place in new[n]])
-    caps = _caps(draft, chains, linked, new, room, done)
+    done.gaps, caps = cap_breaks(draft, chains, linked, new, room)
     for n, m in consecutive_residues(draft, chains, linked, "O3'", "P"):
         there = set(draft.names[starts[m] : starts[m + 1]].tolist())
         # a strand begins without a phosphate, or with OP3
@@ -157,9 +114,9 @@ def _backbone(before: dict[str, Floats], here: dict[str, Floats], room: Room) ->
         return {}
     nitrogen = here["N"]
     alpha = here.get("CA", place_atom(before["CA"], before["C"], nitrogen, N_CA, C_N_CA, 180.0))
-    trials = np.array([place_atom(before["C"], nitrogen, alpha, CA_C, N_CA_C, phi) for phi in _TURNS])
+    trials = place_atom(before["C"], nitrogen, alpha, CA_C, N_CA_C, _TURNS)
     distances = room.nearest(trials, but=(nitrogen, alpha))  # which are as far at every torsion
-    carbon = trials[int(np.argmax(distances > distances.max() - _ALIKE))]
+    carbon = trials[int(np.argmax(distances > distances.max() - ALIKE))]
     return {"C": carbon} if "CA" in here else {"CA": alpha, "C": carbon}
 
 
@@ -331,68 +288,6 @@ def _all_turns(places: Floats, begin: Floats, end: Floats) -> Floats:
     return np.asarray(arms * cos + np.cross(axis, arms) * sin + np.outer(arms @ axis, axis) * (1 - cos) + end)
 
 
-def place_atom(a: Floats, b: Floats, c: Floats, length: float, angle: float, torsion: float) -> Floats:
-    """Return the position of an atom bonded to c, with the angle to b at c and the torsion to a about b-c, degrees."""
-    bc = (c - b) / np.linalg.norm(c - b)
-    normal = np.cross(b - a, bc)
-    normal /= np.linalg.norm(normal)
-    angle, torsion = np.radians(angle), np.radians(torsion)
-    local = length * np.array([-np.cos(angle), np.sin(angle) * np.cos(torsion), np.sin(angle) * np.sin(torsion)])
-    return np.asarray(c + local @ np.array([bc, np.cross(normal, bc), normal]), np.float64)
-
-
-# ---- chain breaks --------------------------------------------------------------------------------------
-
-
-def _caps(draft: Draft, chains: list[str], linked: list[set[str]], new: dict[int, list[tuple[str, str, Floats]]],
-          room: Room, done: Completion) -> dict[int, tuple[str, dict[str, Floats]]]:
-    """Return the caps at chain breaks by keys for sorting: 4 n + 1 after residue n (NME, NH2), 4 n - 1 before (ACE)."""
-    caps: dict[int, tuple[str, dict[str, Floats]]] = {}
-    starts = draft.starts
-    for residue, next_residue in consecutive_residues(draft, chains, linked, "C", "N"):
-        here, there = ({str(draft.names[k]): draft.positions[k] for k in range(starts[n], starts[n + 1])}
-                       for n in (residue, next_residue))
-        if "OXT" in here:
-            continue
-        room.remove([place for name, _, place in new.get(residue, []) if name == "OXT"])
-        new[residue] = [atom for atom in new.get(residue, []) if atom[0] != "OXT"]
-        here |= {name: place for name, _, place in new[residue]}
-        there |= {name: place for name, _, place in new.get(next_residue, [])}
-        if not ({"CA", "C", "O"} <= here.keys() and {"N", "CA", "C"} <= there.keys()):
-            continue
-        done.gaps.append((residue, next_residue))
-        nitrogen = place_atom(here["O"], here["CA"], here["C"], C_N, CA_C_N, 180.0)
-        methyl = place_atom(here["CA"], here["C"], nitrogen, N_CA, C_N_CA, 180.0)
-        amide = {"N": nitrogen, "C": methyl}
-        acetyl, distance = _acetyl(there, room, np.array(list(amide.values())))
-        if min(distance, room.nearest(methyl[None])[0, 0]) < _ROOM:  # no room for a methyl group
-            del amide["C"]
-            acetyl, _ = _acetyl(there, room, np.array(list(amide.values())))
-        caps[4 * residue + 1] = "NME" if "C" in amide else "NH2", amide
-        caps[4 * next_residue - 1] = "ACE", acetyl
-        room.add([*amide.values(), *acetyl.values()])
-    return caps
-
-
-def _acetyl(there: dict[str, Floats], room: Room, others: Floats) -> tuple[dict[str, Floats], float]:
-    """Return the atoms of ACE before a residue, at the torsion where they are farthest from others, and how far.
-
-    The others are all in the room, and the atoms (M, 3) of the cap on the other side of the gap.
-    """
-    best, result = -1.0, {}
-    for phi in np.arange(-180.0, 180.0, 15.0):
-        carbon = place_atom(there["C"], there["CA"], there["N"], C_N, C_N_CA, phi)
-        oxygen = place_atom(there["CA"], there["N"], carbon, C_O, O_C_N, 0.0)
-        methyl = place_atom(there["CA"], there["N"], carbon, CA_C, CA_C_N, 180.0)
-        trial = np.array([oxygen, methyl])
-        # N and CA are as far at every torsion
-        distance = min(float(room.nearest(trial, but=(there["N"], there["CA"])).min()),
-                       float(np.linalg.norm(np.array([carbon, oxygen, methyl])[:, None] - others, axis=-1).min()))
-        if distance > best + _ALIKE:
-            best, result = distance, {"C": carbon, "O": oxygen, "CH3": methyl}
-    return result, best
-
-
 def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
             caps: dict[int, tuple[str, dict[str, Floats]]]) -> Draft:
     """Return the draft with new atoms at the end of their residues, and with caps between residues."""
@@ -430,20 +325,5 @@ def _merged(draft: Draft, new: dict[int, list[tuple[str, str, Floats]]],
         lengths.append(len(names) - before)
     result = Draft(np.array(names, "<U8"), np.array(elements, "<U2"), np.array(positions).reshape(-1, 3),
                    np.repeat(np.arange(len(residues)), lengths), np.array(origin, np.int64), residues)
-    result.links = np.concatenate([place[draft.links], _cap_links(result)])
+    result.links = np.concatenate([place[draft.links], cap_links(result)])
     return result
-
-
-def _cap_links(draft: Draft) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Return the bonds between caps and their residues."""
-    starts = draft.starts
-    results = []
-    for n, residue in enumerate(draft.residues):
-        if not residue.cap:
-            continue
-        other, cap_atom, other_atom = (n + 1, "C", "N") if residue.name == "ACE" else (n - 1, "N", "C")
-        for a in range(starts[n], starts[n + 1]):
-            for b in range(starts[other], starts[other + 1]):
-                if draft.names[a] == cap_atom and draft.names[b] == other_atom:
-                    results.append((a, b))
-    return np.array(results, np.int64).reshape(-1, 2)

@@ -233,32 +233,33 @@ def find_links(draft: Draft) -> Integers:
         return np.zeros((0, 2), np.int64)
     pairs = rows[cKDTree(draft.positions[rows]).query_pairs(DISULFIDE_LENGTH, output_type="ndarray")]
     pairs = pairs[draft.residue[pairs[:, 0]] != draft.residue[pairs[:, 1]]]
-    radii = {element: gemmi.Element(element).covalent_r for element in np.unique(draft.elements).tolist() if element}
-    taken: set[int] = set()
-    lengths = np.linalg.norm(draft.positions[pairs[:, 0]] - draft.positions[pairs[:, 1]], axis=1)
-    standard = [r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDE_NAMES for r in draft.residues]
+    first, second = np.sort(pairs, axis=1).T
+    lengths = np.linalg.norm(draft.positions[first] - draft.positions[second], axis=1)
+    elements, element = np.unique(draft.elements, return_inverse=True)
+    radii = np.array([gemmi.Element(name).covalent_r if name else 0.0 for name in elements.tolist()])[element]
+    sulphurs = (draft.names[first] == "SG") & (draft.names[second] == "SG")
+    usual = lengths <= np.where(sulphurs, DISULFIDE_LENGTH, radii[first] + radii[second] + BOND_TOLERANCE)
+    standard = np.array([r.component is not None and r.component.name in AMINO_ACIDS | NUCLEOTIDE_NAMES
+                         for r in draft.residues])[draft.residue]
+    both = standard[first] & standard[second]
     open_, able = _open_ends(draft)
+    unusual = ~both & (lengths <= _OPEN) & (open_[first] & able[second] | open_[second] & able[first])
+    possible = np.flatnonzero((lengths >= SHORTEST_BOND) & (usual | unusual))
+    taken: set[int] = set()
     ends: set[int] = set()
     results = []
-    for k in np.argsort(lengths, kind="stable").tolist():
-        a, b = sorted(pairs[k].tolist())
-        first, second = str(draft.names[a]), str(draft.names[b])
-        longest = sum(radii[str(draft.elements[n])] for n in (a, b)) + BOND_TOLERANCE
-        sulphurs = first == second == "SG"
-        both = standard[draft.residue[a]] and standard[draft.residue[b]]
-        if lengths[k] < SHORTEST_BOND:
+    for k in possible[np.argsort(lengths[possible], kind="stable")].tolist():
+        a, b = int(first[k]), int(second[k])
+        if not usual[k] and {a, b} & ends:
             continue
-        if lengths[k] > (DISULFIDE_LENGTH if sulphurs else longest):
-            if both or lengths[k] > _OPEN or {a, b} & ends or not ((open_[a] and able[b]) or (open_[b] and able[a])):
-                continue
+        if not usual[k]:
             draft.residues[int(draft.residue[b if open_[b] else a])].note = UNUSUAL_NOTE
-        if both and not {(first, second), (second, first)} & _STANDARD:
-            continue
+        names = str(draft.names[a]), str(draft.names[b])
         # an atom has at most one bond to another standard residue
-        bonded = [a, b] if both else []
-        if any(atom in taken for atom in bonded):
+        if both[k] and (not {names, names[::-1]} & _STANDARD or {a, b} & taken):
             continue
-        taken.update(bonded)
+        if both[k]:
+            taken |= {a, b}
         ends |= {a, b}
         results.append((a, b))
     return np.array(sorted(results), np.int64).reshape(-1, 2)
@@ -269,18 +270,23 @@ def _open_ends(draft: Draft) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
     Partners are nitrogens, sulphurs and oxygens without a double bond.
     """
-    open_, able = np.zeros((2, len(draft)), bool)
+    open_, double = np.zeros((2, len(draft)), bool)
+    known = np.zeros(len(draft), bool)
+    kinds: dict[tuple[Component, tuple[str, ...]], tuple[list[bool], list[bool]]] = {}
     for residue, start, stop in zip(draft.residues, draft.starts[:-1].tolist(), draft.starts[1:].tolist(), strict=True):
         chem = residue.component
         if chem is None:
             continue
-        names = draft.names[start:stop].tolist()
-        double = set(chem.bonds[chem.bonds[:, 2] == DOUBLE_BOND, :2].ravel().tolist())
-        for k, name in enumerate(names, start):
-            row = chem.row[name]
-            open_[k] = any(chem.leaving[j] and chem.atoms[j] not in names for j in chem.neighbours[row])
-            able[k] = draft.elements[k] in ("N", "O", "S") and not (draft.elements[k] == "O" and row in double)
-    return open_, able
+        key = chem, tuple(draft.names[start:stop].tolist())
+        if key not in kinds:
+            ends = set(chem.bonds[chem.bonds[:, 2] == DOUBLE_BOND, :2].ravel().tolist())
+            rows = [chem.row[name] for name in key[1]]
+            kinds[key] = ([any(chem.leaving[j] and chem.atoms[j] not in key[1] for j in chem.neighbours[row])
+                           for row in rows], [row in ends for row in rows])
+        open_[start:stop], double[start:stop] = kinds[key]
+        known[start:stop] = True
+    oxygen = draft.elements == "O"
+    return open_, known & (oxygen & ~double | np.isin(draft.elements, ["N", "S"]))
 
 
 def _imine(draft: Draft, carbon: int, nitrogen: int) -> bool:

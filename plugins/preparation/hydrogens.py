@@ -5,6 +5,7 @@ P. Kunzmann, J. M. Anter, K. Hamacher, J. Cheminform. 14, 2022, 7.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from functools import cache
 from typing import Any
@@ -104,25 +105,23 @@ def _counts(component: Component, present: tuple[str, ...]) -> tuple[Integers, I
     return counts, near
 
 
-def names(component: Component | None, atom: str, count: int, taken: set[str]) -> list[str]:
-    """Return names of the hydrogens on an atom: the dictionary's, then others that are unique in the residue."""
-    known = list(component.hydrogens.get(atom, ())) if component is not None else ["H1", "H2"]
-    if component is not None and component.is_amino_acid and atom == "N" and count > 1:
-        known = ["H1", "H2", "H3"] if count == 3 else ["H2", "H3"]
-    if atom in ("O5'", "O3'"):
-        known = [f"H{atom}"]
-    if component is not None and component.name == "NME" and atom == "N":
-        known = ["H"]
+@cache
+def names(component: Component | None, atoms: tuple[str, ...], counts: tuple[int, ...]) -> tuple[str, ...]:
+    """Return names of the hydrogens of a residue's atoms, atom by atom, for their numbers.
+
+    They are the dictionary's, then others that are unique in the residue.
+    """
     result: list[str] = []
-    stem, number = f"H{atom[1:]}"[:3], 1
-    for name in known:
-        if len(result) < count and name not in taken:
-            result.append(name)
-            taken.add(name)
-    while len(result) < count:
-        name = f"{stem}{number}"
-        number += 1
-        if name not in taken:
-            result.append(name)
-            taken.add(name)
-    return result
+    for atom, count in zip(atoms, counts, strict=True):
+        known = list(component.hydrogens.get(atom, ())) if component is not None else ["H1", "H2"]
+        if component is not None and component.is_amino_acid and atom == "N" and count > 1:
+            known = ["H1", "H2", "H3"] if count == 3 else ["H2", "H3"]
+        if atom in ("O5'", "O3'"):
+            known = [f"H{atom}"]
+        if component is not None and component.name == "NME" and atom == "N":
+            known = ["H"]
+        others = (f"{f'H{atom[1:]}'[:3]}{number}" for number in itertools.count(1))
+        free = (name for name in itertools.chain(known, others) if name not in result)
+        for _ in range(count):
+            result.append(next(free))
+    return tuple(result)

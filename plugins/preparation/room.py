@@ -1,20 +1,54 @@
-"""Check of completed residues: whether added atoms have room, and no atom has too many bonds."""
+"""Room for added atoms: distances from others, and the check that completed residues have room and few enough bonds."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from vmdpotential.molecule.structure import Integers
+import numpy as np
+from scipy.spatial import cKDTree
+
+from vmdpotential.molecule.structure import Floats, Integers
 
 from .draft import METAL_ELEMENTS, Draft
 
 #: Distance, A, within which two atoms that are not bonded to each other or to a third one cannot be.
 CLOSE = 1.9
+#: Difference of distances, A, below which the first of two places is taken, so that rounding does not decide.
+ALIKE = 1e-3
 #: Largest numbers of heavy atoms bonded to an atom.
 _BONDS = {"C": 4, "N": 4, "O": 2, "P": 5, "S": 6}
 #: Notes on residues.
 CROWDED_NOTE = f"added atoms are within {CLOSE} A of others that they are not bonded to"
 OVERBONDED_NOTE = "an added atom or one next to it has more bonds than its element allows"
+
+
+class Room:
+    """Distances from the atoms of a draft (N, 3), and from those that were added since."""
+
+    def __init__(self, positions: Floats) -> None:
+        self.trees = [cKDTree(positions)]
+        self.added: list[Floats] = []
+
+    def add(self, positions: list[Floats]) -> None:
+        """Add atoms."""
+        self.added += positions
+        self.trees[1:] = [cKDTree(np.array(self.added))] if self.added else []
+
+    def remove(self, positions: list[Floats]) -> None:
+        """Remove some of the added atoms."""
+        self.added = [place for place in self.added if not any(place is other for other in positions)]
+        self.add([])
+
+    def nearest(self, places: Floats, count: int = 1, but: Sequence[Floats] = ()) -> Floats:
+        """Return the distances (M, count) of places (M, 3) to the nearest atoms, except some, increasing."""
+        found = []
+        for tree in self.trees:
+            distances, rows = (part.reshape(len(places), -1) for part in
+                               tree.query(places, k=min(count + len(but), tree.n)))
+            for place in but:
+                distances[(tree.data[rows] == place).all(-1)] = np.inf
+            found.append(distances)
+        return np.asarray(np.sort(np.concatenate(found, axis=1), axis=1)[:, :count])
 
 
 def check_room(draft: Draft, bonds: Integers) -> None:
@@ -27,8 +61,6 @@ def check_room(draft: Draft, bonds: Integers) -> None:
     bonds : (B, 3) int64
         Two atoms and the order of their bond.
     """
-    from scipy.spatial import cKDTree
-
     added = draft.origin < 0
     if not added.any():
         return
