@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,14 @@ def _ubiquitin() -> vp.Structure:
         return replace(vp.Structure.from_mdanalysis(atoms), topology=None, charges=None, cell=None)  # of a crystal
 
 
+def _t4_lysozyme() -> vp.Structure:
+    """Return the mutant L99A of openmmtools, with names that state no protonation; residue 99 is far from the sites."""
+    spec = find_spec("openmmtools")  # importing it prints
+    made = vp.read_structure(Path(spec.origin).parent / "data" / "T4-lysozyme-L99A-implicit" / "receptor.pdb")
+    names = made.residue_names
+    return replace(made, residue_names=np.where(names == "HIE", "HIS", names), chain_ids=np.full(len(made), "A"))
+
+
 PROTEINS = {
     # by NMR: K. Bartik, C. Redfield, C. M. Dobson, Biophys. J. 66 (1994) 1180; bases and tyrosines as D. Bashford, M.
     # Karplus, Biochemistry 29 (1990) 10219 list them
@@ -44,6 +53,8 @@ PROTEINS = {
         "GLU7": 2.85, "HIS15": 5.36, "ASP18": 2.66, "GLU35": 6.20, "ASP52": 3.68, "ASP87": 2.07, "ASP101": 4.08,
         "ASP119": 3.20, "LEU129 C-": 2.75, "LYS1 N+": 7.9, "LYS1": 10.6, "LYS13": 10.3, "LYS33": 10.4, "LYS96": 10.7,
         "LYS97": 10.1, "LYS116": 10.2, "TYR20": 10.3, "TYR23": 9.8, "TYR53": 12.1}),
+    # by NMR at 10 degrees: D. E. Anderson, W. J. Becktel, F. W. Dahlquist, Biochemistry 29 (1990) 2403
+    "T4 lysozyme": MeasuredProtein(_t4_lysozyme, {"HIS31": 9.1, "ASP70": 0.5}),
     # by NMR: M. Sundd, N. Iverson, B. Ibarra-Molero, J. M. Sanchez-Ruiz, A. D. Robertson, Biochemistry 41 (2002) 7586,
     # as the database PKAD-R lists them (doi 10.1142/S2737416525500164); the abstract states their ranges
     "ubiquitin": MeasuredProtein(_ubiquitin, {

@@ -39,8 +39,9 @@ def test_lysozyme_is_closer_to_measured_values_than_model_compounds(lysozyme):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "ratio"), [("trypsin inhibitor", 0.9), ("villin headpiece", 0.9), ("ubiquitin", 2.3)])
-def test_small_proteins_against_measured_values(name, ratio):
+@pytest.mark.parametrize(("name", "ratio"), [
+    ("T4 lysozyme", 0.7), ("trypsin inhibitor", 0.9), ("villin headpiece", 0.9), ("ubiquitin", 2.3)])
+def test_other_proteins_against_measured_values(name, ratio):
     """Their errors relative to those of model compounds, which ubiquitin's values differ little from."""
     made = vp.titrate(PROTEINS[name].structure())
     computed, without = (np.sqrt(np.mean(differences(PROTEINS[name], made, column)**2))
