@@ -232,41 +232,32 @@ class Mean(GridResult):
     def text(self) -> Iterator[str]:
         """Yield how the mean was computed, its errors and its range."""
         yield str(self.charges)
-        yield from _lines(self.planning, self.average, self)
-
-
-def _lines(planning: AveragePlan, average: Average, result: Mean) -> list[str]:
-    """Return the lines of the report."""
-    grid, plan, count, seconds = result.grid, planning.map, average.frames, result.seconds
-    provenance, unit = grid.provenance, grid.unit
-    lines = []
-    lines.append(f"medium {plan.options.word}: charges of {provenance.atoms}: {count_of(len(plan.charges), 'atom')}, "
-                 f"net charge {planning.charge:.3f} e")
-    lines += [
-        str(planning.work.alignment),
-        f"method {provenance.method}, {boundary_text(result.cell)}, {provenance.interaction}, "
-        f"{provenance.precision} precision",
-    ]
-    lines += cell_lines(average.cell_deviation)
-    lines.append(result.points)
-    lines += stated_error(grid, " of the first frame")
-    lines.append(f"mean at all grid points, also inside atoms: {result.minimum:.4g} to {result.maximum:.4g} "
-                 f"{unit} at {grid.temperature:g} K, {provenance.medium}; zero: {average.zero}")
-    if plan.request.neutralised and abs(planning.charge) > 5e-4:
-        lines.append(f"a uniform background of {-planning.charge:.3f} e neutralises the cell")
-    blocks = f"{count_of(len(average.blocks), 'block')} of {count_of(average.blocks[0], 'frame')}"
-    lines.append(average.no_error or f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
-                 f"+- {average.interval:.3g} {unit}, by {blocks}")
-    if average.deviation is not None:
-        lines.append(f"standard deviation {average.deviation:.3g} {unit} rms")
-    if average.inefficiency is not None and average.correlation_time is not None:
-        time_ps = "" if average.step is None else f" ({average.correlation_time * average.step:.3g} ps)"
-        lines.append(f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
-                     f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
-    number, _, range_text = provenance.frames.partition(": ")
-    lines.append(f"{count_of(number, 'frame')} ({range_text}) in {seconds:.2f} s, {count / seconds:.3g} per second, on "
-                 f"the {provenance.engine} engine")
-    return lines
+        planning, average, grid, unit = self.planning, self.average, self.grid, self.grid.unit
+        plan, provenance = planning.map, grid.provenance
+        yield (f"medium {plan.options.word}: charges of {provenance.atoms}: {count_of(len(plan.charges), 'atom')}, "
+               f"net charge {planning.charge:.3f} e")
+        yield str(planning.work.alignment)
+        yield (f"method {provenance.method}, {boundary_text(self.cell)}, {provenance.interaction}, "
+               f"{provenance.precision} precision")
+        yield from cell_lines(average.cell_deviation)
+        yield self.points
+        yield from stated_error(grid, " of the first frame")
+        yield (f"mean at all grid points, also inside atoms: {self.minimum:.4g} to {self.maximum:.4g} "
+               f"{unit} at {grid.temperature:g} K, {provenance.medium}; zero: {average.zero}")
+        if plan.request.neutralised and abs(planning.charge) > 5e-4:
+            yield f"a uniform background of {-planning.charge:.3f} e neutralises the cell"
+        blocks = f"{count_of(len(average.blocks), 'block')} of {count_of(average.blocks[0], 'frame')}"
+        yield (average.no_error or f"standard error of the mean {average.error:.3g} {unit} rms, 95 % interval "
+               f"+- {average.interval:.3g} {unit}, by {blocks}")
+        if average.deviation is not None:
+            yield f"standard deviation {average.deviation:.3g} {unit} rms"
+        if average.inefficiency is not None and average.correlation_time is not None:
+            time_ps = "" if average.step is None else f" ({average.correlation_time * average.step:.3g} ps)"
+            yield (f"statistical inefficiency {average.inefficiency:.1f}, correlation time "
+                   f"{average.correlation_time:.1f} frames{time_ps}, at {len(planning.work.sample)} random points")
+        number, _, range_text = provenance.frames.partition(": ")
+        yield (f"{count_of(number, 'frame')} ({range_text}) in {self.seconds:.2f} s, "
+               f"{average.frames / self.seconds:.3g} per second, on the {provenance.engine} engine")
 
 
 command = Command.of(average, draws="surface", examples=(

@@ -24,8 +24,7 @@ from vmdpotential.molecule.structure import Structure
 
 __all__ = [
     "check_formats", "merge_topology", "open_map", "read_map", "read_structure", "read_topology", "write_map",
-    "write_structure",
-    "write_structures",
+    "write_structure", "write_structures",
 ]
 
 #: Kinds of files that have no coordinates.

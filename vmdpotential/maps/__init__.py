@@ -33,22 +33,9 @@ if TYPE_CHECKING:
     from vmdpotential.sums.slabs import Sink
 
 __all__ = [
-    "DEFAULT_CUTOFF",
-    "LEAST_TOLERANCE",
-    "GridOptions",
-    "MapOptions",
-    "MapPlan",
-    "Medium",
-    "MediumOptions",
-    "SumOptions",
-    "bind_interaction",
-    "build_lattice",
-    "check_tolerance",
-    "choose_cell",
-    "choose_method",
-    "medium_of",
-    "plan_map",
-    "potential_map",
+    "DEFAULT_CUTOFF", "LEAST_TOLERANCE", "GridOptions", "MapOptions", "MapPlan", "Medium", "MediumOptions",
+    "SumOptions", "bind_interaction", "build_lattice", "check_tolerance", "choose_cell", "choose_method",
+    "medium_of", "plan_map", "potential_map",
 ]
 
 #: Modules that are imported when first used, as options are declared without them.

@@ -87,7 +87,7 @@ def from_biotite(atoms: Any) -> Structure:
         atoms.coord, atoms.atom_name, atoms.res_name, atoms.res_id, np.cumsum(changed), "biotite",
         None if atoms.bonds is None else atoms.bonds.as_array()[:, :2].astype(np.int64),
         cell=None if atoms.box is None else Cell(atoms.box), chain_ids=atoms.chain_id,
-        insertion_codes=atoms.ins_code, elements=_capitals(atoms.element), hetero=atoms.hetero,
+        insertion_codes=atoms.ins_code, elements=np.char.capitalize(atoms.element.astype(np.str_)), hetero=atoms.hetero,
         charges=annotation("partial_charge"), occupancies=annotation("occupancy"), b_factors=annotation("b_factor"))
 
 
@@ -351,12 +351,6 @@ def _structure(positions: ArrayLike, names: ArrayLike, residue_names: ArrayLike,
 
 def _names(values: ArrayLike | None, blank: Names) -> Names:
     return blank if values is None else np.array(values, np.str_)
-
-
-def _capitals(symbols: NDArray[Any]) -> Names:
-    """Return symbols of elements in usual spelling (Cl instead of CL)."""
-    result: Names = np.char.capitalize(symbols.astype(np.str_))
-    return result
 
 
 def _symbols(numbers: list[int]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, wraps
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -32,11 +32,17 @@ def change_options(kind: type[Options], options: Options | None, keywords: Mappi
     if not isinstance(result, kind):
         raise UsageError("options", f"{kind.__name__} is needed, not {type(result).__name__}")
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    keywords = _own_keywords(kind, keywords, names)
+    return replace(result, **keywords) if keywords else result  # type: ignore[type-var]
+
+
+def _own_keywords(kind: Any, keywords: Mapping[str, Any], names: Set[str]) -> Mapping[str, Any]:
+    """Return keywords by the names of a function or a dataclass, which may be aliases of a dataclass' fields."""
     if not keywords.keys() <= names:
         keywords = by_own_names(fields_of(kind), keywords)
         for name in keywords.keys() - names:
             raise UsageError(name, f"there is no such option{similar_hint(name, names)}")
-    return replace(result, **keywords) if keywords else result  # type: ignore[type-var]
+    return keywords
 
 
 class CheckedOptions:
@@ -89,11 +95,7 @@ def takes_aliases(kind: Any) -> Callable[[Function], Function]:
 
         @wraps(function)
         def with_aliases(*values: Any, **keywords: Any) -> Any:
-            if not keywords.keys() <= names:
-                keywords = by_own_names(fields_of(kind), keywords)
-                for name in keywords.keys() - names:
-                    raise UsageError(name, f"there is no such option{similar_hint(name, names)}")
-            return function(*values, **keywords)
+            return function(*values, **_own_keywords(kind, keywords, names))
 
         return with_aliases  # type: ignore[return-value]
     return decorate
