@@ -247,7 +247,8 @@ class PatchesOverFrames(Result):
                 yield "residues: " + ", ".join(
                     f"{names[row]} {self.areas[n, row]:.1f}"
                     + ("" if known is None or np.isnan(known.error[n, row]) else f" +- {known.error[n, row]:.1f}")
-                    + f" A^2 (occupancy {self.occupancies[n, row]:.2f})" for row in largest)
+                    + " A^2" + f" (occupancy {self.occupancies[n, row]:.2f})" * (self.merged.count > 1)
+                    for row in largest)
         for name, other in self.joined.items():
             change = np.where(other.rows >= 0, other.areas[:, other.rows] - self.areas, 0.0)
             largest = [divmod(k, change.shape[1]) for k in np.argsort(-abs(change), axis=None)[:_PRINTED].tolist()]

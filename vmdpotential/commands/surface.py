@@ -116,7 +116,7 @@ def surface(
     chosen = parts[0] | parts[1] if parts else chosen_atoms(structure, atoms, Medium("water"))
     for each in grids[max(len(parts) - 1, 0):] if map else ():  # a map is there once for each of two molecules
         if other := other_molecule(each, structure.positions[chosen]):
-            log.warning("%s: %s; the surface should be that of the map's atoms", structure.where, other)
+            log.warning("%s: %s: the potential of one molecule on the surface of another", structure.where, other)
     faces = find_faces(structure, parts[0], parts[1], kind=shape.kind, probe=shape.probe,
                        spacing=shape.mesh_spacing) if parts else ()
     made = [face.surface for face in faces] or [molecular_surface(
