@@ -16,7 +16,7 @@ from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 from . import layers
 from .equation import Problem, enclosing_lattice
-from .faces import KERNELS, LATTICE_FACES, POINTS_PER_TASK, interpolate_faces, thinned_axis
+from .faces import KERNELS, POINTS_PER_TASK, interpolate_faces, thinned_faces
 from .molecule import Continuum, Floats
 
 #: The coarse lattice reaches this far beyond the molecule, A.
@@ -163,17 +163,13 @@ class FaceNodes:
     """
 
     def __init__(self, lattice: Lattice, apart: Floats) -> None:
-        steps = np.maximum(1, apart / lattice.spacing).astype(int)
-        chosen, self._axes = zip(*(thinned_axis(*axis) for axis in zip(lattice.shape, steps.tolist(), strict=True)),
-                                 strict=True)
-        grids = [np.stack(np.meshgrid(*(chosen[d][[end]] if d == axis else chosen[d] for d in range(3)), indexing="ij"),
-                          -1).reshape(-1, 3) for axis, end in LATTICE_FACES]
-        self.points = lattice.points(np.concatenate(grids))
-        self._shape = tuple(len(each) for each in chosen)
+        nodes, self._axes = thinned_faces(lattice.shape,
+                                          tuple(np.maximum(1, apart / lattice.spacing).astype(int).tolist()))
+        self.points = lattice.points(nodes)
 
     def interpolated(self, engine: Engine, values: Floats) -> Any:
         """Return a potential with `values` (P,) at :attr:`points` at all nodes, as :meth:`.Problem.solve` takes it."""
-        return interpolate_faces(engine, values, self._axes, self._shape)
+        return interpolate_faces(engine, values, self._axes)
 
 
 def _gathered(engine: Engine, points: Any, charges: Any, low: Floats, high: Floats, apart: float,

@@ -441,7 +441,7 @@ class Problem:
         self._launch("sum_face_planes", count, unknown=self.unknown, within=self.within, charged=self._phi, out=planes,
                      shape=self.lattice.shape, first=[axes[axis].first[end] for axis, end in LATTICE_FACES],
                      weights=np.concatenate([axes[axis].weights[end] for axis, end in LATTICE_FACES]))
-        return interpolate_faces(self.engine, planes, axes, self.lattice.shape)
+        return interpolate_faces(self.engine, planes, axes)
 
     def host(self, values: Any) -> NDArray[Any]:
         """Return the values of an array of the engine in one of numpy."""

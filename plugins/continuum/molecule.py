@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.kernels import threads
-from vmdpotential.surfaces.region import Surface
+from vmdpotential.kernels.launch import KernelFile, launch_kernel
+from vmdpotential.surfaces.region import PointCubes, Surface
 
 from .pores import PoreRegion
 from .voltage import AppliedPotential
@@ -20,11 +21,13 @@ from .voltage import AppliedPotential
 Floats = NDArray[np.float64]
 Scalars = TypeVar("Scalars", NDArray[np.float32], NDArray[np.float64])
 
-#: Number of atoms around a charge that may cover it, itself included; least radius and distance, A, of these.
-COVERING, TINY = 8, 1e-6
+KERNELS = KernelFile(Path(__file__).with_name("covers.cu"))
 
-#: Number of atoms whose covers a thread finds: to start it takes as long as finding those of some hundred.
-ATOMS_PER_THREAD = 1000
+#: Least radius of atoms that may cover others, and least distance from them, A; side of cubes by which they are sorted.
+TINY, CUBE = 1e-6, 4.0
+
+#: Number of atoms whose covers a thread finds at a time.
+ATOMS_PER_TASK = 400
 
 #: A function that returns the sum of q / r, e/A, at the nodes of a lattice, for positions (N, 3) and charges (N,): an
 #: array (nx, ny, nz) float32, of numpy or an engine, and the place of the lattice's first node, as it may have more.
@@ -144,18 +147,12 @@ class AtomCovers:
 
 def _find_covers(positions: Floats, radii: Floats, probe: float) -> AtomCovers:
     """Return the covers of all atoms, by the nearest atoms with a radius around each."""
-    from scipy.spatial import cKDTree
-
-    balls = np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
-    count = min(COVERING, len(balls))
-    workers = min(threads.count(), 1 + len(positions) // ATOMS_PER_THREAD)
-    found = cKDTree(positions[balls]).query(positions, count, workers=workers)
-    distances, near = found[0].reshape(-1, count), balls[found[1].reshape(-1, count)]
-    below = radii[near] - distances
-    rows, best = np.arange(len(positions)), below.argmax(1)
-    owners = near[rows, best]
-    # spheres of the solvent molecule's centre: what each of the others cuts off is taken as independent
-    wide, apart = np.maximum(radii + probe, TINY), np.maximum(distances, TINY)
-    cosines = (wide[:, None] ** 2 + apart**2 - wide[near] ** 2) / (2 * wide[:, None] * apart)
-    free = np.where(near == rows[:, None], 1.0, (1 + np.clip(cosines, -1, 1)) / 2).prod(1)
-    return AtomCovers(owners, below[rows, best], radii[owners], free[owners])
+    count, balls = len(radii), np.flatnonzero(radii > 0) if radii.any() else np.arange(len(radii))
+    cubes, wide = PointCubes(positions[balls], CUBE), np.maximum(radii + probe, TINY)
+    balls = balls[cubes.order]
+    owners, depths, free = np.empty(count, np.int64), np.empty(count), np.empty(count)
+    launch_kernel(KERNELS["find_covers"], count, "surface", ATOMS_PER_TASK, positions=np.ascontiguousarray(positions),
+                  radii=np.ascontiguousarray(radii), wide=wide, centres=positions[balls], balls=balls,
+                  starts=cubes.starts, owners=owners, depths=depths, free=free, counts=cubes.counts, low=cubes.low,
+                  side=cubes.side, tiny=TINY, far=2 * float(wide.max(initial=0.0)))
+    return AtomCovers(owners, depths, radii[owners], free[owners])

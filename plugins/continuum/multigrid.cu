@@ -44,11 +44,14 @@ struct Equation {
     const float *sources, *values;    // (systems, finest level): see compute_residual
     const double *ions;               // (kinds, 2) valences and shares of the ionic strength, for the full equation
     double *sums;                     // (systems, 3, parts) scratch, 0 at first; compute_residual writes two rows
-    double *state;                    // (systems, 3) of the last iteration: residual times correction, squares of the
-                                      // residual, and number of iterations
-    const double *limits;             // (systems,) sum of the squares of the residual at which they stop
+    double *state;                    // (systems, 5) of the last iteration: residual times correction, squares of the
+                                      // residual, and number of iterations; norm of the first residual or of the
+                                      // sources, and squares of the residual at which iterations stop
     index_t levels, parts, kinds, systems, stride, begin, end;  // numbers in scratch for a system; iterations from
                                                                 // `begin` to `end`
+    index_t repeats;                  // whether the first residual is known from another round
+    double tolerance, least;          // of the residual relative to the first one; its least reduction in a round
+    double limit;                     // squares at which iterations for the residual at hand stop, instead of these
 };
 
 // The equation of one of several systems, with its own arrays.
@@ -61,8 +64,7 @@ DEVICE Equation equation_of(const Equation &args, index_t system)
     own.sources += system * nodes;
     own.values += args.values ? system * nodes : 0;
     own.sums += system * 3 * args.parts;
-    own.state += 3 * system;
-    own.limits += args.limits ? system : 0;
+    own.state += 5 * system;
     return own;
 }
 
@@ -782,8 +784,8 @@ DEVICE bool apply_cycle(const Equation &args, const Team &team)
 
 DEVICE void solve_system(const Equation &args, const Team &team)
 {
-    const double limit = *args.limits;
-    if (!isfinite(limit) || (args.begin && args.state[1] <= limit))
+    const double limit = args.kinds ? args.limit : args.state[4];
+    if ((args.begin || !args.kinds) && !(args.state[1] > limit))
         return;
     const Level l = level_of(args, 0);
     float *p = direction_of(args), *q = l.u, *f = l.f;
@@ -819,17 +821,41 @@ DEVICE void solve_system(const Equation &args, const Team &team)
     }
 }
 
-// Add to w the correction that reduces the residual f until the sum of its squares is within the limit; none if that is
-// infinite.
+// Add to w the correction that reduces the residual f until the sum of its squares is within the limit.
 TEAM_KERNEL(solve_gradients, Equation, team)
 {
     for_systems(args, team, [](const Equation &own, const Team &part) { solve_system(own, part); });
 }
 
-// Write the residual of w to f, the sums of its squares, and those of `values` if there are any.
+// Write the residual of w and where iterations for it stop, unless it is known from another round to be small.
+DEVICE void begin_system(const Equation &args, const Team &team)
+{
+    const double wanted = args.repeats ? 0.5 * args.tolerance * args.state[3] : 0;
+    if (args.repeats && args.state[1] <= wanted * wanted) {
+        if (team.leads())
+            args.state[2] = 0;
+        return;
+    }
+    find_residual(args, team);
+    if (!team.meet())
+        return;
+    const Level l = level_of(args, 0);
+    const double squares = sum_of(l, team, args.sums), norm = sqrt(squares);
+    const double other = sum_of(l, team, args.sums + args.parts);
+    if (!team.leads())
+        return;
+    const double first = args.repeats ? args.state[3] : fmax(norm, sqrt(other));
+    const double limit = fmax(args.least * norm, 0.5 * args.tolerance * first);
+    args.state[1] = !isfinite(norm) ? NAN : norm <= args.tolerance * first ? 0 : squares;
+    args.state[2] = 0;
+    args.state[3] = isfinite(norm) ? first : 0;
+    args.state[4] = limit * limit;
+}
+
+// Write the residual of w to f, and the sums of its squares, and of those of `values` if there are any.
 TEAM_KERNEL(compute_residual, Equation, team)
 {
-    for_systems(args, team, [](const Equation &own, const Team &part) { find_residual(own, part); });
+    for_systems(args, team, [](const Equation &own, const Team &part) { begin_system(own, part); });
 }
 
 // Compute the inverse diagonals of all levels, with the derivative of the ions' term at w for the full equation. On a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ STEPS, LARGEST_CHANGE = 30, 3.0
 
 #: Arguments of kernels that do not need them.
 UNUSED: dict[str, Any] = {"scratch": None, "inverse": None, "w": None, "sources": None, "values": None, "begin": 0,
-                          "end": 0, "limits": None, "sums": None, "state": None, "systems": 1, "stride": 0, "parts": 0}
+                          "end": 0, "sums": None, "state": None, "systems": 1, "stride": 0, "parts": 0, "repeats": 0,
+                          "tolerance": 0.0, "least": GOAL, "limit": 0.0}
 
 
 class MultigridSolver:
@@ -103,7 +105,7 @@ class MultigridSolver:
             max(self.shape[0], self._workers(systems))
         zeros = self.engine.zeros
         self._arrays |= {"scratch": zeros((systems, stride), np.float32), "inverse": zeros(self._all_nodes, np.float32),
-                         "sums": zeros((systems, 3, parts), np.float64), "state": zeros((systems, 3), np.float64),
+                         "sums": zeros((systems, 3, parts), np.float64), "state": zeros((systems, 5), np.float64),
                          "systems": systems, "stride": stride, "parts": parts}
         self._systems = systems
         if not len(self.ions):
@@ -134,30 +136,17 @@ class MultigridSolver:
         """
         systems = w.shape[0] if len(w.shape) > len(self.shape) else 1
         self._allocate(systems)
-        first, count = np.zeros(systems), np.zeros(systems, np.int64)
-        left = np.ones(systems, bool)  # of the systems
-        for step in range(STEPS if len(self.ions) else ROUNDS):
-            norm, inflow = self._residual(w, sources, None if step else sources)
-            first = first if step else np.maximum(norm, inflow)
-            if not np.isfinite(norm[left]).all():
-                break
-            left &= norm > tolerance * first
+        steps = self._newton(w, sources, tolerance) if len(self.ions) else self._rounds(w, sources, tolerance)
+        total, left = np.zeros(systems, np.int64), np.ones(systems, bool)
+        for step, (count, left) in enumerate(steps, 1):
+            total += count
             if not left.any():
-                return int(count.max())
-            goal = np.maximum(GOAL, 0.5 * tolerance * first / np.where(left, norm, 1.0))
-            if len(self.ions):
-                count += self._newton(w, float(goal[0] * norm[0]))
-            else:
-                iterations, reduced = self._gradients(w, np.where(left, goal * norm, np.inf))
-                count[left] += iterations[left]
-                left &= ~((goal > GOAL) & reduced)
-                if not left.any():
-                    return int(count.max())
-            report_progress("Poisson-Boltzmann", min(0.99, (step + 1) / 8))
+                return int(total.max())
+            report_progress("Poisson-Boltzmann", min(0.99, step / 8))
         norm, size = self._residual(w, sources, w)
         diagonal = 2 * sum(float(self.engine.to_host(a).mean(dtype=np.float64)) for a in self.edges)
         if (norm[left] <= ROUNDING * diagonal * size[left]).all():
-            return int(count.max())
+            return int(total.max())
         raise TaskError("the Poisson-Boltzmann equation did not converge", "correct the atoms, their radii or {set}")
 
     def _residual(self, w: Any, sources: Any, values: Any) -> tuple[Floats, Floats]:
@@ -166,32 +155,44 @@ class MultigridSolver:
         residual, other = np.sqrt(self.engine.to_host(self._arrays["sums"])[:, :2].sum(2)).T
         return residual, other
 
-    def _newton(self, w: Any, goal: float) -> int:
-        """Make a step of Newton's method from the residual; return the number of iterations."""
-        change, largest = self.engine.zeros(self.shape, np.float32), self.engine.empty(self.shape[0], np.float64)
-        self._launch("invert_diagonals", w=w)
-        count = int(self._gradients(change, np.array([goal]))[0][0])
-        planes = self.shape[0]
-        given = {"change": change, "k2": self._arrays["k2"], "w": w, "sums": largest, "shape": self.shape}
-        grain = planes_at_once(planes)
-        self.engine.launch(KERNELS["find_largest_change"], (planes, BLOCK * planes), "Poisson-Boltzmann", grain,
-                           **given, factor=0.0)
-        factor = min(1.0, LARGEST_CHANGE / max(1e-30, float(self.engine.to_host(largest).max())))
-        self.engine.launch(KERNELS["add_change"], (planes, math.prod(self.shape)), "Poisson-Boltzmann", grain, **given,
-                           factor=factor)
-        return count
+    def _rounds(self, w: Any, sources: Any, tolerance: float) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+        """Solve the linear equation; yield the iterations of each round, and which systems are not solved."""
+        for number in range(ROUNDS):
+            self._launch("compute_residual", w=w, sources=sources, values=sources, tolerance=tolerance,
+                         repeats=int(number > 0))
+            squares, count, first = self._gradients(w)
+            yield count.astype(np.int64), ~(squares <= (0.5 * tolerance * first) ** 2)
 
-    def _gradients(self, w: Any, goals: Floats) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Add to w of each system the correction that reduces the norm of the residual to its goal; none for infinity.
+    def _newton(self, w: Any, sources: Any, tolerance: float) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Solve the full equation by Newton's method; yield the iterations of each step, and whether others follow."""
+        first, planes, count = 0.0, self.shape[0], 0
+        for number in range(STEPS):
+            (norm,), (inflow,) = self._residual(w, sources, None if number else sources)
+            first = first or max(norm, inflow)
+            finite = bool(np.isfinite(norm))
+            yield count, np.array([not finite or norm > tolerance * first])
+            if not finite:
+                return
+            change, largest = self.engine.zeros(self.shape, np.float32), self.engine.empty(planes, np.float64)
+            self._launch("invert_diagonals", w=w)
+            count = int(self._gradients(change, limit=max(GOAL * norm, 0.5 * tolerance * first) ** 2)[1][0])
+            given = {"change": change, "k2": self._arrays["k2"], "w": w, "sums": largest, "shape": self.shape}
+            grain = planes_at_once(planes)
+            self.engine.launch(KERNELS["find_largest_change"], (planes, BLOCK * planes), "Poisson-Boltzmann", grain,
+                               **given, factor=0.0)
+            factor = min(1.0, LARGEST_CHANGE / max(1e-30, float(self.engine.to_host(largest).max())))
+            self.engine.launch(KERNELS["add_change"], (planes, math.prod(self.shape)), "Poisson-Boltzmann", grain,
+                               **given, factor=factor)
 
-        Returns the numbers of iterations, and whether they reduced it so far.
+    def _gradients(self, w: Any, **given: Any) -> Floats:
+        """Add corrections to w of each system, see solve_gradients; return the last three numbers of its state.
+
+        Returns squares of the residuals, numbers of iterations, and norms of the first residuals.
         """
-        end, most, limits = 0, max(1, LARGEST_LAUNCH // (self._nodes * len(goals))), goals**2
-        asked = np.isfinite(limits)
+        end, most = 0, max(1, LARGEST_LAUNCH // (self._nodes * self._systems))
         while True:
             begin, end = end, min(end + most, ITERATIONS)
-            self._launch("solve_gradients", w=w, begin=begin, end=end, limits=limits)
-            _, squares, count = self.engine.to_host(self._arrays["state"]).T
-            reduced = squares <= limits
-            if (reduced | (count < end) | ~asked).all() or end == ITERATIONS:
-                return count.astype(np.int64), reduced
+            self._launch("solve_gradients", w=w, begin=begin, end=end, **given)
+            _, squares, count, first, limits = self.engine.to_host(self._arrays["state"]).T.copy()
+            if end == ITERATIONS or ((squares <= given.get("limit", limits)) | (count < end)).all():
+                return np.stack([squares, count, first])

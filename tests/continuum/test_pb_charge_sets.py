@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import charges_at
+from scipy.spatial import cKDTree
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
@@ -125,3 +126,23 @@ def test_reaction_potentials_without_those_of_the_solution(changes, spacing, rat
     assert not changes or energies.reaction_errors().of_energy() == whole.reaction_errors().of_energy()
     size = abs(float(continuum.charges @ whole.reaction)) / 2
     assert abs(float(continuum.charges @ (energies.reaction - whole.reaction))) / 2 < 3e-4 * size
+
+
+@pytest.mark.parametrize(("count", "radius"), [(1, 1.5), (5, 0.0), (400, 1.5)])
+def test_covers_are_those_among_the_nearest_atoms(count, radius):
+    rng = np.random.default_rng(8)
+    places = np.append(rng.uniform(0, 14, (count, 3)), [[90.0, 3.0, 2.0]], 0)  # and one far away
+    radii, probe = radius * rng.choice([0.0, 1.0, 1.2], count + 1, p=[0.3, 0.4, 0.3]), 1.4
+    radii[0] = radius
+    found = replace(balls(), positions=places, charges=np.zeros(len(radii)), radii=radii).covers
+    nearest = np.flatnonzero(radii > 0) if radius else np.arange(count + 1)
+    distances, near = cKDTree(places[nearest]).query(places, range(1, 1 + min(8, len(nearest))))
+    below = radii[nearest[near]] - distances
+    owners = nearest[near[np.arange(count + 1), below.argmax(1)]]
+    assert np.array_equal(found.owners, owners)
+    np.testing.assert_allclose(found.depths, below.max(1), rtol=0, atol=1e-12)
+    wide, apart, others = radii + probe, np.maximum(distances, 1e-6), nearest[near]
+    caps = (wide[:, None] ** 2 + apart**2 - wide[others] ** 2) / (2 * wide[:, None] * apart)
+    free = np.where(others == np.arange(count + 1)[:, None], 1.0, (1 + np.clip(caps, -1, 1)) / 2).prod(1)
+    np.testing.assert_allclose(found.exposed, free[owners], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.radii, radii[owners])

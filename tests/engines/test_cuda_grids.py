@@ -11,7 +11,7 @@ import pytest
 from messages import Words, naming
 
 from vmdpotential.engines import get_engine
-from vmdpotential.engines.cuda import CudaEngine, copies, device
+from vmdpotential.engines.cuda import CudaEngine, blocks, copies, device
 from vmdpotential.errors import MemoryPlanError, TaskError
 from vmdpotential.frames.sums import arrays_of
 from vmdpotential.grid.lattice import Lattice
@@ -167,7 +167,7 @@ def test_solution_is_that_of_the_cpu(gpu, monkeypatch, shape, levels, ions):
     results = []
     for engine in (get_engine("cpu"), CudaEngine()):
         results.append(solve(engine, edges, k2, ions, levels, boundary, sources, 1e-6))
-    assert abs(results[0][1] - results[1][1]) <= 1
+    assert results[0][1] <= results[1][1] <= results[0][1] + 2  # a CPU smooths twice as often
     assert np.abs(results[0][0] - results[1][0]).max() < 1e-4
     assert {"coarsen_conductances", "invert_diagonals", "solve_gradients"} <= gpu.used
 
@@ -356,9 +356,9 @@ def test_small_arrays_arrive_whole_however_late_they_are_copied(monkeypatch, siz
     driver = Late(16 + sum(sizes) + 2 * 2048)
     driver.Event, driver.mem_alloc = driver.event, lambda size: 16 + sum(sizes)
     driver.pagelocked_empty = lambda size, kind: np.zeros(size, kind)
-    monkeypatch.setattr(device, "HALF", 2048)
-    monkeypatch.setattr(device, "cuda_driver", lambda: driver)
-    stage, rng, address = device.Stage(), np.random.default_rng(1), 16
+    monkeypatch.setattr(blocks, "HALF_BYTES", 2048)
+    monkeypatch.setattr(blocks, "cuda_driver", lambda: driver)
+    stage, rng, address = blocks.PinnedStage(), np.random.default_rng(1), 16
     values = rng.integers(1, 255, sum(sizes), np.uint8)
     for part in np.split(values, np.cumsum(sizes)[:-1]):
         given = part.copy()

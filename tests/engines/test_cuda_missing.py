@@ -17,6 +17,7 @@ from messages import Words, naming
 from vmdpotential import engines, registry
 from vmdpotential.engines.cuda import ENGINE as CUDA
 from vmdpotential.engines.cuda import build, device
+from vmdpotential.engines.cuda import driver as pycuda_driver
 from vmdpotential.errors import BackendError, InputError, MemoryPlanError, UsageError
 from vmdpotential.extras import install_command
 from vmdpotential.interactions import Interaction, Quantity
@@ -77,7 +78,7 @@ def pycuda(tmp_path, monkeypatch):
     def forget(drop=monkeypatch.delitem):
         for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
             drop(sys.modules, name)
-        for function in (device.cuda_driver, device.nvcc, device.gpus, engines.automatic_engine):
+        for function in (pycuda_driver.cuda_driver, pycuda_driver.nvcc, device.gpus, engines.automatic_engine):
             function.cache_clear()
         importlib.invalidate_caches()
 
@@ -89,7 +90,7 @@ def pycuda(tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(tmp_path)
         forget()
 
-    monkeypatch.setattr(device.shutil, "which", lambda name: "/somewhere/nvcc")
+    monkeypatch.setattr(pycuda_driver.shutil, "which", lambda name: "/somewhere/nvcc")
     monkeypatch.setattr(device.atexit, "register", lambda function: None)
     real = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "pycuda"}
     forget()
@@ -117,7 +118,7 @@ def test_what_is_missing_is_named(driver, compiler, message, pycuda, monkeypatch
     else:
         pycuda(driver)
     if not compiler:
-        monkeypatch.setattr(device.shutil, "which", lambda name: None)
+        monkeypatch.setattr(pycuda_driver.shutil, "which", lambda name: None)
     with pytest.raises(BackendError, match=message) as caught:
         registry.get("engine", "cuda").check()
     assert "\n" not in str(caught.value)

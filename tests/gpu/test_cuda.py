@@ -12,7 +12,7 @@ from helpers import definition, interaction, random_charges, relative_rms
 from messages import Words, naming
 
 from vmdpotential import registry
-from vmdpotential.engines.cuda import device
+from vmdpotential.engines.cuda import device, driver
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.molecule.cell import Cell
@@ -33,7 +33,7 @@ def test_a_cutoff_sum_is_added_to_what_a_slab_holds(engine, monkeypatch):
 
     class RecordingSum(maps.Sum):
         def launch(self, job, slab, out, size, stream=None):
-            device.cuda_driver().memcpy_htod_async(out, before[slab.start : slab.stop], stream or job.stream)
+            driver.cuda_driver().memcpy_htod_async(out, before[slab.start : slab.stop], stream or job.stream)
             super().launch(job, slab, out, size, stream)
 
     monkeypatch.setattr(maps, "PAIRS_PER_LAUNCH", 1e6)  # several slabs
@@ -108,15 +108,15 @@ class TestResult:
         addresses = {result.block.address for result in (first, *others)}
         assert len(addresses) == 4
         with gpu:
-            free = device.cuda_driver().mem_get_info()[0]
+            free = driver.cuda_driver().mem_get_info()[0]
         del first, others
         assert prepared.run(POSITIONS, CHARGES).block.address in addresses
         with gpu:
-            assert device.cuda_driver().mem_get_info()[0] >= free
+            assert driver.cuda_driver().mem_get_info()[0] >= free
 
 
 def test_the_context_of_a_viewer_stays_current(engine):
-    drv = device.cuda_driver()
+    drv = driver.cuda_driver()
     viewer = drv.Device(0).make_context()
     try:
         held = drv.mem_alloc(1024)

@@ -12,7 +12,7 @@ from helpers import charges_at, random_charges, relative_rms
 from messages import Words, naming
 
 from vmdpotential import engines
-from vmdpotential.engines.cuda import device, fft
+from vmdpotential.engines.cuda import device, driver, fft
 from vmdpotential.errors import MemoryPlanError
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.maps import potential_map
@@ -128,12 +128,12 @@ def test_transforms_of_any_shape(engine, shape, real, accuracy):
         address = gpu.upload("nodes", padded)
         transform = fft.Transform(shape, np.dtype(real), gpu.streams()[1][0][0])
         transform.forward(address)
-        device.cuda_driver().memcpy_dtoh(padded, address)
+        driver.cuda_driver().memcpy_dtoh(padded, address)
         expected = np.fft.rfftn(values.astype(float))
         actual = padded.view(np.result_type(real, np.complex64))
         assert np.sqrt((abs(actual - expected) ** 2).mean() / (abs(expected) ** 2).mean()) < accuracy
         transform.inverse(address)
-        device.cuda_driver().memcpy_dtoh(padded, address)
+        driver.cuda_driver().memcpy_dtoh(padded, address)
         assert relative_rms(padded[..., :c] / values.size, values) < 2 * accuracy
 
 

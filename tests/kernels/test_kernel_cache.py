@@ -15,7 +15,7 @@ import pytest
 
 from vmdpotential import cache, progress
 from vmdpotential.engines.cuda import build as cuda
-from vmdpotential.engines.cuda import device
+from vmdpotential.engines.cuda import driver as pycuda_driver
 from vmdpotential.sums.cuda import KERNEL_FOLDER
 
 
@@ -185,8 +185,8 @@ def test_kernels_of_a_gpu_are_kept_and_healed(place, monkeypatch):
 
     compiler = SimpleNamespace(compile=compile_, get_nvcc_version=lambda nvcc: "release 12")
     driver = SimpleNamespace(module_from_buffer=bytes.decode, CompileError=type("CompileError", (Exception,), {}))
-    monkeypatch.setattr(device, "compiler", lambda: compiler)
-    monkeypatch.setattr(device, "cuda_driver", lambda: driver)
+    monkeypatch.setattr(pycuda_driver, "compiler", lambda: compiler)
+    monkeypatch.setattr(pycuda_driver, "cuda_driver", lambda: driver)
 
     def load(capability=(9, 0)):
         with progress.clock() as clock:

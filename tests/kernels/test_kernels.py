@@ -111,10 +111,10 @@ def test_rows_of_numbers_are_packed_whatever_they_are_in_or_as_one_number_for_al
     arguments = launch.parse_arguments("struct Rows { int count, shape[3]; float scale[2]; };\nKERNEL(scaled, Rows)")
     expected = np.zeros((), arguments["scaled"].record)
     expected["count"], expected["shape"], expected["scale"] = 7, (1, 2, 3), scale
-    packed = arguments["scaled"].pack({"count": 7, "shape": (1, 2, np.int64(3)), "scale": scale}, launch._address)
+    packed = arguments["scaled"].pack({"count": 7, "shape": (1, 2, np.int64(3)), "scale": scale}, launch.address_of)
     assert packed == expected.tobytes()
     with pytest.raises(TypeError):
-        arguments["scaled"].pack({"count": 7, "shape": (1, 2), "scale": scale}, launch._address)
+        arguments["scaled"].pack({"count": 7, "shape": (1, 2), "scale": scale}, launch.address_of)
 
 
 def test_a_struct_is_packed_as_numpy_lays_it_out(own):
@@ -125,8 +125,8 @@ def test_a_struct_is_packed_as_numpy_lays_it_out(own):
         if value is not None:
             expected[name] = value.ctypes.data if name in arguments.arrays else value
     fixed = {name: values.pop(name) for name in ("x", "factors", "squared")}
-    assert arguments.pack(fixed | values, launch._address) == expected.tobytes()
-    assert arguments.packer(fixed, launch._address)(values) == expected.tobytes()
+    assert arguments.pack(fixed | values, launch.address_of) == expected.tobytes()
+    assert arguments.packer(fixed, launch.address_of)(values) == expected.tobytes()
 
 
 def test_each_instruction_set_of_this_processor_computes_the_same(own):
@@ -232,8 +232,8 @@ def test_an_interrupted_team_ends(own, monkeypatch):
         if worker:
             raise KeyboardInterrupt
         kernel = own["add_neighbours"]
-        packed = kernel.arguments.pack({"visits": visits, "rounds": 1000, "count": 3}, launch._address)
-        launch._function(kernel, launch.TEAM)(packed, 0, 2, launch._address(shared))
+        packed = kernel.arguments.pack({"visits": visits, "rounds": 1000, "count": 3}, launch.address_of)
+        kernel.on_team(packed, 0, 2, launch.address_of(shared))
 
     visits = np.zeros((2, 3), np.int64)
     with pytest.raises(KeyboardInterrupt):

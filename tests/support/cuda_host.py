@@ -17,7 +17,7 @@ import compiled
 import numpy as np
 from scipy import fft
 
-from vmdpotential.engines.cuda import build, copies, device
+from vmdpotential.engines.cuda import blocks, build, copies, device, driver
 from vmdpotential.engines.cuda import fft as device_fft
 from vmdpotential.kernels.build import is_shared
 from vmdpotential.plugins.pairs import clusters, in_range
@@ -269,7 +269,7 @@ class HostGpu:
 
     @cached_property
     def stage(self):
-        return device.Stage()
+        return blocks.PinnedStage()
 
     timer = SimpleNamespace(record=lambda stream=None: None, synchronize=lambda: None, time_since=lambda start: 1.0)
 
@@ -346,15 +346,15 @@ def install(monkeypatch):
     """Return a host that takes the place of all GPUs; its warps come one a block."""
     host = HostGpu()
     nothing = type("Nothing", (Exception,), {})
-    driver = SimpleNamespace(
+    calls = SimpleNamespace(
         memset_d32_async=host.memset, memset_d32=lambda address, value, count: host.memset(address, value, count, None),
         memset_d8=ctypes.memset, memcpy_dtod=ctypes.memmove, memcpy_dtoh=host.copy,
         memcpy_dtoh_async=host.copy, memcpy_htod=host.copy_back, memcpy_htod_async=host.copy_back,
         pagelocked_empty=np.empty, mem_alloc=lambda size: host.take(size).address, Event=lambda: host.timer,
         MemoryError=nothing, Error=nothing, Context=SimpleNamespace(synchronize=lambda: None))
-    for module in (device, copies, kernels, result):
-        monkeypatch.setattr(module, "cuda_driver", lambda: driver)
-    for module in (device, kernels, result):
+    for module in (blocks, copies, device, driver, kernels, result):
+        monkeypatch.setattr(module, "cuda_driver", lambda: calls)
+    for module in (device, driver, kernels, result):
         monkeypatch.setattr(module, "converted_errors", lambda *_: contextlib.nullcontext())
     for module in (device, kernels):
         monkeypatch.setattr(module, "least_busy_gpus", lambda count: [host])

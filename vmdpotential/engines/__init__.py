@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,9 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 from vmdpotential import registry
 from vmdpotential.engines.costs import CPU_COSTS, Costs
 from vmdpotential.errors import BackendError, in_words
-
-if TYPE_CHECKING:
-    from vmdpotential.kernels.launch import Kernel
+from vmdpotential.kernels import threads
+from vmdpotential.kernels.launch import Kernel, address_of, launch_kernel, launch_team, load_library
 
 
 class Device(Protocol):
@@ -76,8 +75,6 @@ class Engine:
     @property
     def vector_size(self) -> int:
         """Number of float32 that its kernels compute at once: of a vector, or the threads of a warp."""
-        from vmdpotential.kernels.launch import load_library
-
         return int(load_library().vector_floats())
 
     def devices(self) -> Sequence[Device]:
@@ -125,20 +122,14 @@ class Engine:
 
         Arrays that the kernel only reads may also be numpy's.
         """
-        from vmdpotential.kernels.launch import launch_kernel
-
         launch_kernel(kernel, count[0] if isinstance(count, tuple) else count, label, grain, **values)
 
     def team_size(self, most: tuple[int, int]) -> int:
         """Return the number of workers for :meth:`launch_team`: up to so many threads of a CPU, or blocks of a GPU."""
-        from vmdpotential.kernels import threads
-
         return max(1, min(threads.count(), most[0]))
 
     def launch_team(self, kernel: Kernel, workers: int, /, **values: Any) -> None:
         """Run a TEAM_KERNEL (kernel.h), whose workers wait for each other, with its arguments by name."""
-        from vmdpotential.kernels.launch import launch_team
-
         launch_team(kernel, workers, **values)
 
 
@@ -147,7 +138,7 @@ def _aligned(make: Callable[..., NDArray[Any]], shape: int | tuple[int, ...], dt
     kind = np.dtype(dtype)
     size = kind.itemsize * (math.prod(shape) if isinstance(shape, tuple) else shape)
     block = make(size + 64, np.uint8)
-    return np.ndarray(shape, kind, block, -block.ctypes.data % 64)
+    return np.ndarray(shape, kind, block, -address_of(block) % 64)
 
 
 def with_transforms(engine: Engine) -> Engine:

@@ -62,11 +62,11 @@ def tiled_plane(shape: Sequence[int]) -> int:
 
 
 class Member(NamedTuple):
-    """A member of a struct: its place, the type of the values of an array, and how a row is packed."""
+    """A member of a struct: its place and type, the type of the values of an array, and how a row is packed."""
 
     place: int
+    kind: np.dtype[Any]
     array: np.dtype[Any] | None
-    shaped: bool
     row: struct.Struct | None
 
 
@@ -95,7 +95,7 @@ class Arguments:
         for place, (name, (kind, at, *_)) in enumerate((self.record.fields or {}).items()):
             code += f"{at - end}x" + (f"{kind.itemsize}s" if kind.shape else CODES[kind.str[1:]])
             row = struct.Struct(f"={kind.shape[0]}{CODES[kind.base.str[1:]]}") if len(kind.shape) == 1 else None
-            end, members[name] = at + kind.itemsize, Member(place, self.arrays.get(name), bool(kind.shape), row)
+            end, members[name] = at + kind.itemsize, Member(place, kind, self.arrays.get(name), row)
         return struct.Struct(code + f"{self.record.itemsize - end}x"), members
 
     def pack(self, values: Mapping[str, Any], address: Callable[[Any], int]) -> bytes:
@@ -129,13 +129,15 @@ class Arguments:
     def _put(self, members: list[Any], values: Mapping[str, Any], address: Callable[[Any], int]) -> None:
         known = self._layout[1]
         for name, value in values.items():
-            place, kind, shaped, row = known[name]
+            place, whole, kind, row = known[name]
             if kind is None:
-                if shaped:
+                if whole.shape:
                     if row is not None and type(value) in (tuple, list):
                         value = row.pack(*value)
                     elif type(value) is not bytes:  # also one number for all elements
-                        value = self._as_bytes(name, value)
+                        numbers = np.asarray(value, whole.base)
+                        value = (numbers if numbers.shape == whole.shape
+                                 else np.broadcast_to(numbers, whole.shape)).tobytes()
                 members[place] = value
             elif value is None:
                 members[place] = 0  # a null pointer
@@ -145,11 +147,6 @@ class Arguments:
                 raise TypeError(f"{name} is not contiguous")
             else:
                 members[place] = address(value)
-
-    def _as_bytes(self, name: str, value: Any) -> bytes:
-        kind = self.record[name]
-        numbers = np.asarray(value, kind.base)
-        return (numbers if numbers.shape == kind.shape else np.broadcast_to(numbers, kind.shape)).tobytes()
 
 
 def parse_arguments(source: str) -> dict[str, Arguments]:
@@ -247,10 +244,20 @@ class Kernel:
         """Return the kernel with blocks of so many threads on a GPU, and functions that are compiled with it there."""
         return replace(self, threads=threads, program=program)
 
-    @property
+    @cached_property
     def arguments(self) -> Arguments:
         """The struct of the kernel's arguments."""
         return self.file.arguments[self.name]
+
+    @cached_property
+    def on_range(self) -> Any:
+        """The compiled function of the CPU's kernel over a range of elements."""
+        return _function(self, RANGE)
+
+    @cached_property
+    def on_team(self) -> Any:
+        """The compiled function of a TEAM_KERNEL of the CPU."""
+        return _function(self, TEAM)
 
 
 #: Parameters of glibc's mallopt, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, and bytes: blocks up to the first size are
@@ -322,7 +329,8 @@ def _function(kernel: Kernel, kinds: tuple[Any, ...]) -> Any:
 _addressof, _view = ctypes.addressof, (ctypes.c_char * 0).from_buffer
 
 
-def _address(array: Any) -> int:
+def address_of(array: Any) -> int:
+    """Return the address of the values of an array of numpy."""
     try:
         return _addressof(_view(array))  # three times as fast as the other
     except (TypeError, ValueError):  # it is read-only
@@ -346,8 +354,8 @@ def launch_kernel(kernel: Kernel, count: int, label: str, grain: int = 0, /, **v
     """
     if not count:  # also of a kernel that only GPUs have
         return
-    function = _function(kernel, RANGE)
-    packed = kernel.arguments.pack(values, _address)
+    function = kernel.on_range
+    packed = kernel.arguments.pack(values, address_of)
     workers = 1 if count <= grain else threads.count()
     if workers == 1 and (count <= grain or count == 1):
         function(packed, 0, count)
@@ -358,7 +366,7 @@ def launch_kernel(kernel: Kernel, count: int, label: str, grain: int = 0, /, **v
 
 def call_kernel(kernel: Kernel, first: int, last: int, /, **values: Any) -> None:
     """Run a kernel for a range of elements on this thread, with its arguments as in :func:`launch_kernel`."""
-    _function(kernel, RANGE)(kernel.arguments.pack(values, _address), first, last)
+    kernel.on_range(kernel.arguments.pack(values, address_of), first, last)
 
 
 def bind_kernel(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
@@ -367,7 +375,7 @@ def bind_kernel(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
     The returned function also takes the label and the grain of :func:`launch_kernel`, and then divides a
     range from 0 on.
     """
-    function, pack = _function(kernel, RANGE), kernel.arguments.packer(fixed, _address)
+    function, pack = kernel.on_range, kernel.arguments.packer(fixed, address_of)
 
     def call_with(first: int, last: int, label: str = "", grain: int = 0, /, **values: Any) -> None:
         packed = pack(values)
@@ -382,10 +390,10 @@ def bind_kernel(kernel: Kernel, /, **fixed: Any) -> Callable[..., None]:
 
 def launch_team(kernel: Kernel, workers: int = 0, /, **values: Any) -> None:
     """Run a kernel once on several threads, which meet at barriers; see TEAM_KERNEL in kernel.h."""
-    function = _function(kernel, TEAM)
-    packed = kernel.arguments.pack(values, _address)
+    function = kernel.on_team
+    packed = kernel.arguments.pack(values, address_of)
     workers = workers or threads.count()
-    threads.together(lambda worker, shared: function(packed, worker, workers, _address(shared)), workers)
+    threads.together(lambda worker, shared: function(packed, worker, workers, address_of(shared)), workers)
 
 
 if sys.byteorder != "little":  # pragma: no cover

@@ -139,10 +139,10 @@ def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, 
     CompilationError
         If nvcc fails; the source with line numbers is in the error, and in a file that its message names.
     """
-    from vmdpotential.engines.cuda import device
+    from vmdpotential.engines.cuda import driver
 
     text, architecture = source(file, macros, radial), "sm_" + "".join(map(str, capability))
-    depends = [text, *options(macros), architecture, device.compiler().get_nvcc_version(nvcc)]
+    depends = [text, *options(macros), architecture, driver.compiler().get_nvcc_version(nvcc)]
     entry = f"{Path(file).stem}-{hashlib.sha256(chr(0).join(depends).encode()).hexdigest()[:16]}"
     binary = cache.read(entry, FOLDER)
     if binary is None:
@@ -151,17 +151,17 @@ def compile_module(file: str | Path, macros: Mapping[str, object], radial: str, 
             if binary is None:
                 binary = _compile(file, text, nvcc, options(macros), architecture)
                 cache.write(entry, binary, FOLDER)
-    return device.cuda_driver().module_from_buffer(binary)
+    return driver.cuda_driver().module_from_buffer(binary)
 
 
 def _compile(file: str | Path, text: str, nvcc: str, flags: list[str], architecture: str) -> bytes:
-    from vmdpotential.engines.cuda import device
+    from vmdpotential.engines.cuda import driver
 
     try:
-        binary: bytes = device.compiler().compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
+        binary: bytes = driver.compiler().compile(text, nvcc=nvcc, options=flags, no_extern_c=True, arch=architecture,
                                                   cache_dir=False)  # PyCUDA's cache has no checksums
         return binary
-    except device.cuda_driver().CompileError as error:
+    except driver.cuda_driver().CompileError as error:
         output = (error.stderr or "") + (error.stdout or "")
         output = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
         raise failure(file, text, output, cache.folder(FOLDER)) from None

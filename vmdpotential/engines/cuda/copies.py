@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines.cuda import pinned
-from vmdpotential.engines.cuda.device import cuda_driver
+from vmdpotential.engines.cuda.driver import cuda_driver
 from vmdpotential.kernels import threads
 
 #: Bytes of a piece, number of pieces in pinned memory, and largest number of queued transfers.

@@ -1,7 +1,7 @@
 """The GPUs of this machine: their contexts, compiled kernels and memory.
 
-Only this module imports PyCUDA, and only when a GPU is used. Work runs in the device's primary context, which is
-pushed before and popped afterwards, so that a viewer in the same process keeps its own context.
+Work runs in the device's primary context, which is pushed before and popped afterwards, so that a viewer in the same
+process keeps its own context.
 
 The environment variables VMDPOTENTIAL_GPUS (such as 0,1) and VMDPOTENTIAL_GPU_MEMORY (such as 4G) select the GPUs and
 limit the memory taken on each.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -25,8 +24,9 @@ import numpy as np
 
 from vmdpotential import memory
 from vmdpotential.engines.cuda import build
+from vmdpotential.engines.cuda.blocks import MemoryBlock, PinnedStage
+from vmdpotential.engines.cuda.driver import OTHER_ENGINE, converted_errors, cuda_driver, nvcc
 from vmdpotential.errors import BackendError, MemoryPlanError, UsageError
-from vmdpotential.extras import install_command
 
 #: Bytes that a process takes on a GPU in addition to its buffers.
 CONTEXT = 700_000_000
@@ -40,9 +40,6 @@ OLDEST = (6, 0)
 #: Number of plans of Fourier transforms that are kept, because making one takes a second.
 PLANS = 8
 
-#: Largest numbers of bytes of arrays that are copied through a stage to a GPU and from it, and of each half of a stage.
-SENT, FETCHED, HALF = 2**20, 2**16, 2**22
-
 #: Bytes for which the driver is not asked how much is free, which takes as long as several launches.
 LITTLE = 2**26
 
@@ -51,121 +48,6 @@ BETWEEN_COUNTERS = 128
 
 #: Inverse square roots per clock cycle and multiprocessor that the special function units compute.
 SPECIAL_RATE = 16
-
-_HINT = "use {engine cpu}"
-
-
-@cache
-def cuda_driver() -> Any:
-    """Return the module pycuda.driver, initialised.
-
-    Raises
-    ------
-    BackendError
-        If PyCUDA or the NVIDIA driver is not installed, or the driver finds no GPU.
-    """
-    try:
-        import pycuda.driver as drv
-    except ModuleNotFoundError as error:
-        raise BackendError(f"PyCUDA is not installed (no module {error.name})",
-                           f"{install_command('cuda')}, or {_HINT}") from None
-    except ImportError as error:
-        raise BackendError(f"there is no NVIDIA driver ({_line(error)})", f"install it, or {_HINT}") from None
-    try:
-        drv.init()
-        count = drv.Device.count()
-    except drv.Error as error:
-        raise BackendError(f"the NVIDIA driver does not work ({_line(error)})", f"see nvidia-smi, or {_HINT}") from None
-    if not count:
-        raise BackendError("the NVIDIA driver finds no GPU", f"see nvidia-smi, or {_HINT}")
-    return drv
-
-
-def compiler() -> Any:
-    """Return the module pycuda.compiler."""
-    cuda_driver()  # raises an error if something is missing
-    from pycuda import compiler as module
-
-    return module
-
-
-def gpu_array(shape: tuple[int, ...], dtype: Any, address: int) -> Any:
-    """Return PyCUDA's array of the memory at an address, for libraries that require this type."""
-    from pycuda.gpuarray import GPUArray
-
-    return GPUArray(shape, dtype, gpudata=address)
-
-
-@cache
-def nvcc() -> str:
-    """Return the path of the CUDA compiler.
-
-    Raises
-    ------
-    BackendError
-        If there is none on PATH, in CUDA_HOME, CUDA_PATH or /usr/local/cuda.
-    """
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
-    for path in ("nvcc", *(str(Path(home, "bin", "nvcc")) for home in homes if home)):
-        result = shutil.which(path)
-        if result:
-            return result
-    raise BackendError("the CUDA compiler nvcc is missing",
-                       f"install the CUDA toolkit and put nvcc on PATH, or {_HINT}")
-
-
-class MemoryBlock:
-    """Memory on a GPU, which is kept for reuse when the block is deleted.
-
-    Parameters
-    ----------
-    gpu : Gpu
-    allocation : pycuda.driver.DeviceAllocation
-    size : int
-        Size in bytes.
-    """
-
-    def __init__(self, gpu: Gpu, allocation: Any, size: int) -> None:
-        self.gpu, self.size, self._allocation = gpu, size, allocation
-        self.address = int(allocation)
-
-    def __del__(self) -> None:
-        self.gpu.release_allocation(self._allocation, self.size)
-
-
-class Stage:
-    """Pinned memory through which small arrays are copied to the current GPU and from it."""
-
-    def __init__(self) -> None:
-        drv = cuda_driver()
-        self._host, self._device = drv.pagelocked_empty(2 * HALF + FETCHED, np.uint8), drv.mem_alloc(2 * HALF)
-        self._copied, self._next = (drv.Event(), drv.Event()), 0
-
-    def put(self, array: np.ndarray[Any, Any], address: int = 0) -> int:
-        """Queue the copy of an array to an address, and return that; the array may be changed immediately.
-
-        The default is memory that keeps it for kernels that are queued next: what overwrites it is queued after these.
-        """
-        size, half = array.nbytes, self._next // HALF
-        room = -(-size // 256) * 256
-        if self._next + room >= (half + 1) * HALF:  # begin with the other half, from which all copies have to be made
-            self._copied[half].record()
-            half = 1 - half
-            self._copied[half].synchronize()
-            self._next = half * HALF
-        begin, self._next = self._next, self._next + room
-        address = address or int(self._device) + begin
-        if size:
-            part = self._host[begin : begin + size]
-            part[:] = array.reshape(-1).view(np.uint8)
-            cuda_driver().memcpy_htod_async(address, part, None)
-        return address
-
-    def get(self, address: int, result: np.ndarray[Any, Any]) -> None:
-        """Copy what is at an address to an array, after all work queued before."""
-        part = self._host[2 * HALF : 2 * HALF + result.nbytes]
-        cuda_driver().memcpy_dtoh(part, address)
-        result.reshape(-1).view(np.uint8)[:] = part
 
 
 class Gpu:
@@ -179,7 +61,7 @@ class Gpu:
         if self.capability < OLDEST:
             raise BackendError(
                 f"GPU {number} ({self.name}) is too old: compute capability {_dotted(self.capability)}, "
-                f"{_dotted(OLDEST)} is needed", _HINT)
+                f"{_dotted(OLDEST)} is needed", OTHER_ENGINE)
         attribute = cuda_driver().device_attribute
         self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
         self.clock = 1e3 * float(device.get_attribute(attribute.CLOCK_RATE))
@@ -192,7 +74,7 @@ class Gpu:
         self._spare: dict[int, list[Any]] = {}
         self._timers: list[tuple[Any, Any]] = []
         self._staging: dict[str, list[tuple[Any, Any]]] = {}
-        self._stage: Stage | None = None
+        self._stage: PinnedStage | None = None
         self.users, self._counting = 0, threading.Lock()  # threads that use it or wait for it
         self._modules: dict[Any, Any] = {}
         #: Compiled kernels of files without a program, by file and name.
@@ -391,10 +273,10 @@ class Gpu:
         return address
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> PinnedStage:
         """The memory through which small arrays are copied."""
         if self._stage is None:
-            self._stage = Stage()
+            self._stage = PinnedStage()
         return self._stage
 
     def kernel(self, file: str | Path, function: str, macros: Mapping[str, object], radial: str, size: int) -> Any:
@@ -457,21 +339,6 @@ class Gpu:
         return f"{self.name}, {memory.size(self.memory)}, compute capability {_dotted(self.capability)}"
 
 
-@contextlib.contextmanager
-def converted_errors(what: str, size: int = 0) -> Iterator[None]:
-    """Convert CUDA's errors inside the block into ours; `size` is the number of bytes that the block allocates."""
-    drv = cuda_driver()
-    try:
-        yield
-    except drv.MemoryError:
-        free = memory.size(drv.mem_get_info()[0]) if size else "too little"
-        raise MemoryPlanError(
-            f"{what} is full: {memory.size(size)} of memory are needed, {free} is free",
-            f"end other programs on it, or {_HINT}") from None
-    except drv.Error as error:
-        raise BackendError(f"{what}: {_line(error)}", f"see what verify says, or {_HINT}") from None
-
-
 @cache
 def gpus() -> tuple[Gpu, ...]:
     """Return the GPUs that VMDPOTENTIAL_GPUS selects; without it, all that are new enough.
@@ -532,10 +399,6 @@ def with_room(size: int, gpu: Gpu | None = None) -> Iterator[Gpu]:
     with gpu, converted_errors(f"GPU {gpu.number} ({gpu.name})", size):
         gpu.require(size)
         yield gpu
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _dotted(capability: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vmdpotential.engines.cuda.device import cuda_driver, gpu_array
+from vmdpotential.engines.cuda.driver import cuda_driver, gpu_array
 from vmdpotential.errors import BackendError
 from vmdpotential.extras import install_command
 

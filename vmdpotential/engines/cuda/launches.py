@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vmdpotential.engines.cuda import copies, device, pinned
+from vmdpotential.engines.cuda import copies, device, driver, pinned
+from vmdpotential.engines.cuda.blocks import FETCHED_BYTES, HALF_BYTES, SENT_BYTES, MemoryBlock
 from vmdpotential.kernels.launch import Kernel
 
 #: Threads of a block; kernels of blocks and of teams (BLOCK_KERNEL and TEAM_KERNEL in kernel.h) count on it.
@@ -27,7 +28,7 @@ class Flags(NamedTuple):
 class MemoryPart(NamedTuple):
     """A part of a block of memory, which it keeps."""
 
-    block: device.MemoryBlock | MemoryPart
+    block: MemoryBlock | MemoryPart
     address: int
 
 
@@ -47,7 +48,7 @@ class DeviceArray:
     flags = Flags()
 
     def __init__(self, gpu: device.Gpu, shape: int | tuple[int, ...], dtype: DTypeLike,
-                 block: device.MemoryBlock | MemoryPart | None = None) -> None:
+                 block: MemoryBlock | MemoryPart | None = None) -> None:
         self.shape: tuple[int, ...] = tuple(shape) if isinstance(shape, (tuple, list)) else (int(shape),)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
@@ -97,7 +98,7 @@ def room(size: int, beside: DeviceArray | None = None) -> Iterator[None]:
 @contextmanager
 def _made_current() -> Iterator[device.Gpu]:
     gpu = device.least_busy_gpus(1)[0]
-    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+    with gpu, driver.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         yield gpu
 
 
@@ -118,7 +119,7 @@ def _copied(gpu: device.Gpu, values: NDArray[Any] | DeviceArray) -> DeviceArray:
             return values
         values = to_host(values)
     result = DeviceArray(gpu, values.shape, values.dtype)
-    if result.nbytes <= device.SENT:
+    if result.nbytes <= SENT_BYTES:
         gpu.stage.put(np.ascontiguousarray(values), result.address)
     else:
         copies.put((result.address, values))
@@ -136,7 +137,7 @@ def zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
     with _current() as gpu:
         result = DeviceArray(gpu, shape, dtype)
         if result.nbytes:
-            device.cuda_driver().memset_d8(result.address, 0, result.nbytes)
+            driver.cuda_driver().memset_d8(result.address, 0, result.nbytes)
         return result
 
 
@@ -145,18 +146,18 @@ def to_host(values: DeviceArray) -> NDArray[Any]:
     if not values.nbytes:
         return np.empty(values.shape, values.dtype)
     with nullcontext() if _held.gpu is values.gpu else _on(values.gpu):
-        if values.nbytes <= device.FETCHED:
+        if values.nbytes <= FETCHED_BYTES:
             result = np.empty(values.shape, values.dtype)
             values.gpu.stage.get(values.address, result)
         else:
             result = pinned.empty_pinned(values.shape, values.dtype)  # fresh ordinary memory takes longer than the copy
-            device.cuda_driver().memcpy_dtoh(result, values.address)
+            driver.cuda_driver().memcpy_dtoh(result, values.address)
         return result
 
 
 @contextmanager
 def _on(gpu: device.Gpu) -> Iterator[None]:
-    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+    with gpu, driver.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         yield
 
 
@@ -187,16 +188,16 @@ def launch_team(kernel: Kernel, workers: int, /, **values: Any) -> None:
 
 def _queue(gpu: device.Gpu, kernel: Kernel, values: dict[str, Any], last: int, blocks: int, threads: int) -> None:
     """Queue a kernel, whose last argument is a whole number."""
-    arguments, copied, room = kernel.arguments, [], device.HALF // 2
-    for name in arguments.results:
-        if isinstance(values.get(name), np.ndarray):
-            raise TypeError(f"{name} is a result, which has to be on the GPU")
+    arguments, copied, room = kernel.arguments, [], HALF_BYTES // 2
 
     def address(array: NDArray[Any] | DeviceArray) -> int:
         nonlocal room
         if isinstance(array, np.ndarray):
+            for name in arguments.results:
+                if values.get(name) is array:
+                    raise TypeError(f"{name} is a result, which has to be on the GPU")
             room -= array.nbytes
-            if array.nbytes <= device.SENT and room >= 0:  # the arrays of one launch must not replace each other
+            if array.nbytes <= SENT_BYTES and room >= 0:  # the arrays of one launch must not replace each other
                 return gpu.stage.put(array)
             array = _copied(gpu, array)
             copied.append(array)  # until the kernel is queued

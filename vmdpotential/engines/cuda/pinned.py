@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vmdpotential.engines.cuda.device import cuda_driver
+from vmdpotential.engines.cuda.driver import cuda_driver
 
 #: Bytes above which maps are copied to ordinary memory, because pinned memory cannot be swapped out.
 LARGEST = 2**30

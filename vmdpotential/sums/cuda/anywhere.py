@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.arrays import Floats
-from vmdpotential.engines.cuda import device
+from vmdpotential.engines.cuda import device, driver
 from vmdpotential.grid.lattice import Lattice, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.mesh import Mesh
@@ -67,7 +67,7 @@ class AtPoints(MeshSum):
             kernel = gpu.kernel(kernel_file("near.cu"), "near", {"REAL": "double"}, self.radial, maps.TASK.itemsize)
             kernel.prepared_async_call((-(-len(points) // 4), 1, 1), (128, 1, 1), stream, job.task.tobytes())
         stream.synchronize()
-        device.cuda_driver().memcpy_dtoh(values, sums)
+        driver.cuda_driver().memcpy_dtoh(values, sums)
 
 
 def _box(mesh: Mesh, cell: Cell | None) -> Lattice:

@@ -71,7 +71,7 @@ def sort(gpu: Any, stream: Any, task: Any, starts: int, periodic: bool) -> None:
 
     With periodic images, it waits until the GPU has counted them, and then allocates just the memory for them.
     """
-    from vmdpotential.engines.cuda.device import cuda_driver
+    from vmdpotential.engines.cuda.driver import cuda_driver
 
     drv = cuda_driver()
     blocks, row_count = -(-int(task["count"]) // 256), rows(task)

@@ -10,7 +10,8 @@ which spreads charges, interpolates and sums pairs; the method `solve` of the su
 """
 
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.cuda.device import Gpu, converted_errors, cuda_driver, least_busy_gpus
+from vmdpotential.engines.cuda.device import Gpu, least_busy_gpus
+from vmdpotential.engines.cuda.driver import converted_errors, cuda_driver
 from vmdpotential.engines.cuda.pinned import empty_pinned
 from vmdpotential.engines.cuda.radial import radial_source
 from vmdpotential.sums.cuda.maps import TASK, Job, base_task, internal_unit

@@ -297,11 +297,11 @@ def run(work: Sum, positions: Floats, charges: Floats) -> Result:
 
 def on_one_gpu(work: Sum, gpu: Any, positions: Floats, charges: Floats, pieces: list[Slab]) -> Result:
     """Return the sum of a map that stays on the GPU, without waiting for its end; each slab is one launch."""
-    from vmdpotential.engines.cuda import device
+    from vmdpotential.engines.cuda import driver
     from vmdpotential.sums.cuda.result import DeviceResult
 
     size, plane = work.lattice.size, int(np.prod(work.lattice.shape[1:]))
-    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+    with gpu, driver.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         stream = gpu.streams()[1][0][0]
         start, end = timers = gpu.timers()
         out = gpu.take(4 * work.maps * size)
@@ -381,10 +381,10 @@ def _worker(gpu: Any, work: Sum, positions: Floats, charges: Floats, todo: queue
 
     With two buffers a slab is computed while the previous one is copied.
     """
-    from vmdpotential.engines.cuda import device
+    from vmdpotential.engines.cuda import driver
 
-    drv = device.cuda_driver()
-    with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+    drv = driver.cuda_driver()
+    with gpu, driver.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
         start, lanes = gpu.streams()
         job = work.prepare(gpu, positions, charges, lanes[0][0])
         waiting: list[tuple[Slab, Any, Any]] = []

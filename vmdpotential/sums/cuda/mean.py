@@ -49,13 +49,13 @@ class MeshMean:
 
     def _begin(self, count: int) -> None:
         """Allocate the sums on a GPU, or change to the mean of maps if they do not fit."""
-        from vmdpotential.engines.cuda import device
+        from vmdpotential.engines.cuda import device, driver
 
         work = self.work
         self.gpu = self.gpu or device.least_busy_gpus(1)[0]
         nodes, size = 8 * int(work.node_task["shape"].prod()), work.maps * work.lattice.size
         pairs = 0 if work.work.pairs is None else 8 * size
-        with self.gpu, device.converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
+        with self.gpu, driver.converted_errors(f"GPU {self.gpu.number} ({self.gpu.name})"):
             if work.fixed_bytes(count) + nodes + 4 * size + pairs * 3 // 2 > self.gpu.free():
                 self._instead = MeanOfResults(work.run)
                 for _ in range(self.count):  # frames without charges
@@ -63,19 +63,19 @@ class MeshMean:
                 return
             stream = self._stream()
             self._nodes = self.gpu.take(nodes)
-            device.cuda_driver().memset_d32_async(self._nodes.address, 0, nodes // 4, stream)
+            driver.cuda_driver().memset_d32_async(self._nodes.address, 0, nodes // 4, stream)
             if pairs:
                 self._pairs = self.gpu.take(pairs)
-                device.cuda_driver().memset_d32_async(self._pairs.address, 0, pairs // 4, stream)
+                driver.cuda_driver().memset_d32_async(self._pairs.address, 0, pairs // 4, stream)
 
     def _stream(self) -> Any:
         return self.gpu.streams()[1][0][0]
 
     def _queue(self, positions: Any, charges: Any) -> None:
-        from vmdpotential.engines.cuda import device
+        from vmdpotential.engines.cuda import driver
 
         work, gpu = self.work, self.gpu
-        with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+        with gpu, driver.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
             stream = self._stream()
             job = self._job = work.prepare(gpu, positions, charges, stream)
             job.nodes["sums"] = self._nodes.address
@@ -84,7 +84,7 @@ class MeshMean:
             if self._pairs is not None:
                 size = work.lattice.size
                 out = gpu.buffer("mean", 4 * work.maps * size)
-                device.cuda_driver().memset_d32_async(out, 0, work.maps * size, stream)
+                driver.cuda_driver().memset_d32_async(out, 0, work.maps * size, stream)
                 maps.Sum.sort(work, job)
                 maps.Sum.launch(work, job, maps.Slab(0, work.lattice.shape[0]), out, size)
                 self._launch("total", maps=out, stream=stream)
@@ -100,7 +100,7 @@ class MeshMean:
 
     def result(self) -> Result:
         """Queue the transforms and the interpolation of the mean, and return it."""
-        from vmdpotential.engines.cuda import device
+        from vmdpotential.engines.cuda import driver
 
         check_frames(self.count)
         work, gpu, job = self.work, self.gpu, self._job
@@ -109,7 +109,7 @@ class MeshMean:
         shape = work.maps, *work.lattice.shape
         if job is None:
             return HostResult(np.zeros(shape, np.float32))
-        with gpu, device.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
+        with gpu, driver.converted_errors(f"GPU {gpu.number} ({gpu.name})"):
             stream = self._stream()
             start, end = timers = gpu.timers()
             out = gpu.take(4 * work.maps * work.lattice.size)

@@ -140,7 +140,7 @@ class NodeSum(maps.Sum, ABC):
 
     def spread(self, job: maps.Job) -> None:
         """Queue the kernel that spreads the charges in fixed point."""
-        from vmdpotential.engines.cuda.device import cuda_driver
+        from vmdpotential.engines.cuda.driver import cuda_driver
 
         cuda_driver().memset_d32_async(int(job.nodes["fixed"]), 0, 2 * int(job.nodes["shape"].prod()), job.stream)
         self.queue(job, "spread", (-(-len(job.charges) // ATOMS), 1, 1), 128)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vmdpotential.arrays import Floats
-from vmdpotential.engines.cuda import device, pinned, radial
+from vmdpotential.engines.cuda import device, driver, pinned, radial
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
 from vmdpotential.grid.lattice import coordinate_bounds
 from vmdpotential.interactions import SOFT_CORE, Bound
@@ -97,7 +97,7 @@ def _sums(points: Floats, positions: Floats, charges: Floats, cell: Cell | None,
         kernel = gpu.kernel(kernel_file("points.cu"), "at_points", macros,
                             radial.radial_source(scaled, "double", field), TASK.itemsize)
         kernel.prepared_call((blocks, parts, 1), (128, 1, 1), task.tobytes())
-        device.cuda_driver().memcpy_dtoh(sums, int(task["sums"]))
+        driver.cuda_driver().memcpy_dtoh(sums, int(task["sums"]))
     values = sums[:, :-1].sum(0) * scaled.factor
     values[1:] *= -2.0  # E = -2 q (x - x_j) dV/d(r^2)
     return values, np.sqrt(sums[:, -1].min(0))

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from vmdpotential.arrays import Floats
 from vmdpotential.engines.cuda import pinned
+from vmdpotential.engines.cuda.blocks import MemoryBlock
 from vmdpotential.engines.cuda.build import pointer_type, struct_type
-from vmdpotential.engines.cuda.device import Gpu, MemoryBlock, converted_errors, cuda_driver
+from vmdpotential.engines.cuda.device import Gpu
+from vmdpotential.engines.cuda.driver import converted_errors, cuda_driver
 from vmdpotential.engines.cuda.launches import DeviceArray
 from vmdpotential.sums.cuda import kernel_file
 from vmdpotential.sums.result import Result
