@@ -609,10 +609,10 @@ def titrate(
     scheduler: str = ...,
     partial: bool = ...,
     output: str | Path | None = ...,
-    curves: str | Path | None = ...,
-    maps: str | Path | None = ...,
     figure: str | Path | None = ...,
     force: bool = ...,
+    curves: str | Path | None = ...,
+    maps: str | Path | None = ...,
 ) -> TitrationResult: ...
 def view(
     structure: Any,

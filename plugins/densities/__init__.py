@@ -11,4 +11,4 @@ def register() -> None:
     from vmdpotential import registry
 
     registry.register("task", "density", f"{__name__}.command:command")
-    registry.register("check", "densities", f"{__name__}.over_frames:check_counts")
+    registry.register("check", "densities", f"{__name__}.check:check_counts")

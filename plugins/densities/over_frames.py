@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from vmdpotential import memory
 from vmdpotential.arrays import Floats
-from vmdpotential.engines import Engine as Backend
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.execution.work import Arrays, WorkNeeds
@@ -29,7 +28,7 @@ from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, Mom
 from vmdpotential.frames.sums import FrameSum, named_arrays
 from vmdpotential.frames.task import MergedSums, TaskPlan
 from vmdpotential.grid.lattice import Grid, Lattice, Provenance
-from vmdpotential.io.trajectories.frames import Frames, LoadedFrames
+from vmdpotential.io.trajectories.frames import Frames
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.maps.options import Boundary, Engine
 from vmdpotential.molecule.cell import Cell, same_cell
@@ -391,21 +390,3 @@ class MeanDensity:
     error: float | None
     voxel: float
     no_error: str
-
-
-def check_counts(engine: Backend, seed: int) -> list[tuple[str, float, float]]:
-    """Return the largest error of the density of atoms in a triclinic cell, against the histogram of all images."""
-    positions = np.random.default_rng(seed).uniform(-40, 40, (2000, 3))
-    cell = Cell.from_parameters(24, 25, 26, 70, 65, 80)
-    lattice = Lattice.over_cell(cell, 1.0)
-    counted = CountedAtoms("number", "1/A^3", np.arange(len(positions)), np.ones(len(positions)), None, "")
-    work = Densities(LoadedFrames("box", [(positions, cell)]), None, lattice, cell, True, None, counted, 0.0,
-                     engine.name)
-    result = work.block(range(1))
-    values = np.zeros(lattice.size)
-    values[result["density.nodes"]] = result["density.sums"]
-    half = lattice.spacing / 2
-    images = cell.images_in_box(positions, lattice.origin - half, lattice.last + half)[0]
-    edges = [np.append(axis - h, axis[-1] + h) for axis, h in zip(lattice.axes(), half, strict=True)]
-    error = np.abs(values.reshape(lattice.shape) - np.histogramdd(images, edges)[0]).max()
-    return [("densities of atoms, counts in a triclinic cell", float(error), 0.0)]

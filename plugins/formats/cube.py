@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,12 @@ def read_cube(path: Path) -> Grid:
         When the file is not a cube file, is truncated, contains several orbitals, or is not orthogonal.
     """
     with files.opened(path) as stream:
-        return _read(path, stream)
+        comments, origin, counts, steps, unit, _, number = _header(path, header_lines_of(path, stream, "a cube file"))
+        shape = [abs(count) for count in counts]
+        values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
+    lattice, ordered = orient_axes(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
+    text = [comments[0], *comments[1].split("; ")] if comments[0].startswith(FORMAT_MARK) else comments
+    return finish_map(path, lattice, ordered, parse_header(text))
 
 
 def read_atoms(path: Path) -> Structure:
@@ -174,15 +179,6 @@ def _header(path: Path, lines: Iterator[tuple[int, str]]) -> _Header:
     table = np.array(nuclei, np.float64).reshape(-1, 5)
     atoms_of = Nuclei(table[:, 0].astype(np.int64), table[:, 1], table[:, 2:] * unit)
     return _Header(comments, origin, counts, steps, unit, atoms_of, number)
-
-
-def _read(path: Path, stream: IO[bytes]) -> Grid:
-    comments, origin, counts, steps, unit, _, number = _header(path, header_lines_of(path, stream, "a cube file"))
-    shape = [abs(count) for count in counts]
-    values, _rest = read_numbers(path, stream, shape[0] * shape[1] * shape[2], number + 1)
-    lattice, ordered = orient_axes(path, np.array(origin) * unit, np.array(steps) * unit, values.reshape(shape))
-    text = [comments[0], *comments[1].split("; ")] if comments[0].startswith(FORMAT_MARK) else comments
-    return finish_map(path, lattice, ordered, parse_header(text))
 
 
 def _split(line: tuple[int, str]) -> tuple[int, list[str]]:

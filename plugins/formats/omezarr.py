@@ -154,11 +154,6 @@ def _boxes(low: Sequence[int], high: Sequence[int],
         yield first, tuple(min(a + n, b) for a, n, b in zip(first, size, high, strict=True))
 
 
-def write_zarr(path: Path, grid: Grid) -> None:
-    """Write a map from memory to a folder."""
-    write_layers(ZarrWriter(path), grid, BLOCK[0])
-
-
 def open_zarr(path: Path) -> StoredGrid:
     """Return the map of an OME-Zarr folder of any program, whose values are read in parts.
 
@@ -242,8 +237,6 @@ def _place(path: Path, image: Mapping[str, Any], dataset: Mapping[str, Any],
     return Lattice(translation[order] * factors, scale[order] * factors, (nx, ny, nz)), order, index
 
 
-def _read_zarr(path: Path) -> Grid:
-    return read_whole(path, open_zarr(path))
-
-
-ZARR = MapFormat(_read_zarr, write_zarr, lambda path, lattice: library(), open_zarr, ZarrWriter)
+ZARR = MapFormat(lambda path: read_whole(path, open_zarr(path)),
+                 lambda path, grid: write_layers(ZarrWriter(path), grid, BLOCK[0]),
+                 lambda path, lattice: library(), open_zarr, ZarrWriter)

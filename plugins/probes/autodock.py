@@ -205,7 +205,7 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
             kind = KINDS[probe]
             values = kind.solvation * sums.volumes() + kind.volume * sums.solvations() + bonds.get(probe, 0.0)
             for other in sums.wells():
-                if not _bonding(kind, other):
+                if {kind.role, other.role} != {"donor", "acceptor"}:  # these form hydrogen bonds
                     values += sums.well(kind, other)
         quantities = {ELECTROSTATIC: "Coulomb energy of a unit charge", DESOLVATION: "desolvation of a unit charge"}
         provenance = Provenance(
@@ -214,11 +214,6 @@ def autodock_maps(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engi
             inputs=atoms.inputs)
         result[probe] = Grid(lattice, values.astype(np.float32), "kcal/mol", provenance=provenance)
     return result
-
-
-def _bonding(probe: Kind, atom: Kind) -> bool:
-    """Return whether a probe and an atom form a hydrogen bond."""
-    return {probe.role, atom.role} == {"donor", "acceptor"}
 
 
 def _bonds(atoms: Receptor, lattice: Lattice, probes: Sequence[str], engine: Engine) -> dict[str, Floats]:

@@ -72,17 +72,13 @@ def _directions(count: int, half: bool) -> Floats:
         golden = (1 + 5**0.5) / 2
         result = np.array([[0, a, b] for a in (1.0, -1.0) for b in (golden, -golden)])
         result = np.concatenate([np.roll(result, n, axis=1) for n in range(3)]) / np.hypot(1, golden)
-        chosen = np.array([_first_positive(item) for item in result]) if half else np.ones(len(result), bool)
+        chosen = np.array([item[item != 0][0] > 0 for item in result]) if half else np.ones(len(result), bool)
         return np.asarray(result[chosen], np.float64)
     number = count + count % 2
     z = 1 - (2 * np.arange(number) + 1) / number
     angle = np.pi * (1 + 5**0.5) * (np.arange(number) + 0.5)
     spiral = np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z], 1)
     return spiral[: number // 2] if half else spiral
-
-
-def _first_positive(vector: Floats) -> bool:
-    return bool(vector[np.flatnonzero(vector)[0]] > 0)
 
 
 def _rotations(count: int) -> Floats:

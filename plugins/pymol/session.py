@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,7 +99,8 @@ class Session:
         """Return the data that undo a run which makes or replaces the named objects."""
         present = self.cmd.get_names("all")
         replaced = {name: self.records[name] for name in names if name in present and name in self.records}
-        return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, self._saved(replaced))
+        saved = self.cmd.get_session(" ".join(replaced), partial=1, quiet=1) if replaced else None
+        return Step(tuple(names), tuple(self.cmd.get_names("all", enabled_only=1)), replaced, saved)
 
     def revert(self, step: Step) -> list[str]:
         """Delete the objects of a run, restore those it replaced or hid; return the deleted names without groups."""
@@ -146,11 +147,6 @@ class Session:
 
     def _is_group(self, name: str) -> bool:
         return str(self.cmd.get_type(name)) == "object:group"
-
-    def _saved(self, names: Iterable[str]) -> Any:
-        """Return a PyMOL session with only these objects, None if there are none."""
-        requested = " ".join(names)
-        return self.cmd.get_session(requested, partial=1, quiet=1) if requested else None
 
     def _fingerprint(self, name: str) -> tuple[Any, ...]:
         """Return data that distinguish an object from another one with the same name."""

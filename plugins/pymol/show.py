@@ -49,21 +49,6 @@ LEGEND = (0.0, 0.92, 0.0)
 LETTERS = 60
 
 
-def _choose_contouring(cmd: Any) -> None:
-    """Set PyMOL's own isosurface algorithm if its build does not have the default one.
-
-    Otherwise PyMOL writes a line for each isosurface, of which a live map makes dozens a second.
-    """
-    with contextlib.suppress(CmdException):  # a setting of PyMOL 3
-        if cmd.get_setting_int("isosurface_algorithm") == 0 and "vtkm" not in pymol.get_capabilities():
-            cmd.set("isosurface_algorithm", 1)
-
-
-def _rgb(colour: str) -> list[float]:
-    """Return red, green and blue, 0 to 1, of a colour such as #c8372d."""
-    return [channel / 255 for channel in bytes.fromhex(colour[1:])]
-
-
 def _named(colour: str) -> str:
     """Return PyMOL's spelling of a colour such as #c8372d."""
     return colour.replace("#", "0x")
@@ -212,7 +197,7 @@ class Results:
             load_grid(cmd, source, wider)
             self._made("images", wider.header())
         values, shades = zip(*colours.scale(span), strict=True)
-        cmd.ramp_new(ramp, source, list(values), [_rgb(shade) for shade in shades])
+        cmd.ramp_new(ramp, source, list(values), [[x / 255 for x in bytes.fromhex(shade[1:])] for shade in shades])
         self._made("ramp")
         words = map_surfaces.legend(grid, span)
         self._show_legend(f"{self.name}: {words}")
@@ -234,7 +219,10 @@ class Results:
         A live map keeps all values, as it is drawn many times a second.
         """
         cmd, source = self.cmd, self.name
-        _choose_contouring(cmd)
+        with contextlib.suppress(CmdException):  # a setting of PyMOL 3
+            # a build without the default algorithm writes a line for each isosurface, dozens a second of a live map
+            if cmd.get_setting_int("isosurface_algorithm") == 0 and "vtkm" not in pymol.get_capabilities():
+                cmd.set("isosurface_algorithm", 1)
         if around is not None and not self.live:
             source = self._part("outside")
             load_grid(cmd, source, outside_molecule(grid, around))

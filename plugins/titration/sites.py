@@ -18,7 +18,6 @@ from vmdpotential.molecule.structure import Structure
 from vmdpotential.molecule.templates import FORCE_FIELDS, TemplateMatch, template_library
 from vmdpotential.molecule.user_charges import ResidueCharges
 
-from ..preparation.draft import Draft
 from ..preparation.report import PreparedStructure
 from ..preparation.states import MODEL_PKA
 
@@ -157,7 +156,11 @@ def titrated_structure(structure: Structure, *, force_field: str = "charmm36", r
     ligands = ligand_forms(charges, model_pka or {}, bare)
     unbound = [id(forms.free) for forms in ligands.values()]
     bound = [charge for charge in charges if id(charge) not in unbound]
-    prepared = prepare_structure(bare, pka=_with_hydrogens, radii=radii, charges=bound, force_field=force_field)
+    prepared = prepare_structure(
+        bare, radii=radii, charges=bound, force_field=force_field,
+        pka=lambda _bare, draft, _charges: {  # acids are charged, and all other sites have their proton
+            (n, group): -99.0 if group in _ADDED else 99.0
+            for n in range(len(draft.residues)) for group in MODEL_PKA})
     whole = prepared.structure
     field = prepared.charges.source if prepared.charges.source in FORCE_FIELDS else FORCE_FIELDS[0]
     neutral, sites = whole.known_charges.copy(), []
@@ -259,13 +262,6 @@ def holders_of(structure: Structure) -> Integers:
     heavy = np.flatnonzero(~hydrogen)
     apart = np.linalg.norm(structure.positions[:, None] - structure.positions[heavy], axis=2)
     return np.where(hydrogen, heavy[apart.argmin(1)], -1)
-
-
-def _with_hydrogens(structure: Structure, draft: Draft,
-                    charges: Sequence[ResidueCharges]) -> dict[tuple[int, str], float]:
-    """Return pKa values with which acids are charged, and all other sites have their proton."""
-    return {(n, group): -99.0 if group in _ADDED else 99.0
-            for n in range(len(draft.residues)) for group in MODEL_PKA}
 
 
 def _states(whole: Structure, atoms: Integers, group: str, field: str,

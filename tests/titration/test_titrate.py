@@ -12,8 +12,8 @@ from vmdpotential.engines import get_engine
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.frontend import cli
 from vmdpotential.plugins.preparation.prepare import prepare_structure
-from vmdpotential.plugins.titration.command import ph_values
 from vmdpotential.plugins.titration.energies import SiteEnergies, Solvent, changes_of
+from vmdpotential.plugins.titration.options import ph_values
 from vmdpotential.plugins.titration.sites import titrated_structure
 from vmdpotential.plugins.titration.titration import TitrationCurves
 
