@@ -9,7 +9,7 @@ J. E. Stone, K. Schulten, Parallel Comput. 35 (2009) 164)::
 Charges are spread to the finest lattice, and from each lattice to the next coarser one; potentials are interpolated in
 the opposite direction. Both use piecewise polynomials through the nodes: cubic, quintic or septic ones with a
 continuous slope. The part of a level is a sum over the nodes within its range, 2a on the finest one. The coarsest level
-has the rest, which along periodic axes is an exact sum over all images
+has the rest, which in a periodic cell is an exact sum over all images
 (:mod:`vmdpotential.plugins.historical.images`).
 """
 
@@ -48,7 +48,7 @@ class Level:
     Parameters
     ----------
     shape : (3,) int
-        Number of nodes; along a periodic axis, in one period.
+        Number of nodes; in a periodic cell, in one period.
     halved : (3,) bool
         Whether the spacing along the axis is twice that of the preceding level.
     stencil : (DX, DY, DZ) float64, 1/A
@@ -85,8 +85,6 @@ class Levels:
         Vectors between its nodes, as rows.
     order : int
         Number of nodes for an interpolation, one of :data:`ORDERS`.
-    periodic : (3,) bool
-        Whether each axis is periodic.
     radius : float, A
         Radius within which pairs are summed.
     smoothness : int
@@ -94,20 +92,24 @@ class Levels:
     levels : tuple of Level
         The levels, the finest one first.
     cell : Cell or None
-        Cell of the images in the pair sum; along an open axis its vector is too long for images.
+        The periodic cell.
     box : Box or None
-        Box that contains the charges along axes that are not periodic.
+        Box that contains the charges in an open boundary.
     """
 
     origin: Floats
     steps: Floats
     order: int
-    periodic: tuple[bool, bool, bool]
     radius: float
     smoothness: int
     levels: tuple[Level, ...]
     cell: Cell | None
     box: Box | None
+
+    @property
+    def periodic(self) -> bool:
+        """Whether the levels fill a periodic cell."""
+        return self.cell is not None
 
     @property
     def end(self) -> float:
@@ -153,11 +155,9 @@ class Levels:
         raise TaskError("levels are made for one cell and take long", "use {method pme} for cells that change")
 
     def coordinates(self, positions: ArrayLike) -> Floats:
-        """Return positions (..., 3), A, in units of the finest level's steps, wrapped along periodic axes."""
+        """Return positions (..., 3), A, in units of the finest level's steps, within a periodic cell."""
         place: Floats = (np.asarray(positions, np.float64) - self.origin) @ np.linalg.inv(self.steps)
-        for axis in np.flatnonzero(self.periodic):
-            place[..., axis] %= self.shape[axis]
-        return place
+        return place % np.array(self.shape) if self.periodic else place
 
     def prolongation(self, level: int) -> tuple[Table, Table, Table]:
         """Return the tables along x, y, z that interpolate from `level` + 1 to `level`, with `order` taps."""
@@ -187,10 +187,10 @@ class Levels:
     def _tables(self, level: int, table: Callable[[int, int, int], Table]) -> tuple[Table, Table, Table]:
         """Return the tables for the axes along which the next level is coarser, and None for others.
 
-        Along an open axis, the coarser level starts `order` - 2 nodes earlier, at the first node that is needed.
+        In an open boundary, the coarser level starts `order` - 2 nodes earlier, at the first node that is needed.
         """
         fine, coarse = self.levels[level], self.levels[level + 1]
-        x, y, z = (table(fine.shape[d], coarse.shape[d], 0 if self.periodic[d] else self.order - 2)
+        x, y, z = (table(fine.shape[d], coarse.shape[d], 0 if self.periodic else self.order - 2)
                    if coarse.halved[d] else None for d in range(3))
         return x, y, z
 
@@ -220,8 +220,7 @@ def halfway(order: int) -> Floats:
     return weights
 
 
-def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
-         periodic: tuple[bool, bool, bool] = (True, True, True), radius: float = 12.0, spacing: float = 2.0,
+def make(lattice: Lattice, box: Box, cell: Cell | None = None, *, radius: float = 12.0, spacing: float = 2.0,
          order: int = 4, smoothness: int | None = None) -> Levels:
     """Return the levels of a sum.
 
@@ -233,8 +232,6 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
         Box around the charges.
     cell : Cell or None
         The periodic cell; None for open boundaries.
-    periodic : (3,) bool
-        Whether each vector of the cell is a period; other vectors are ignored.
     radius : float, A
         Radius within which pairs are summed; 12 A as in the 2009 paper.
     spacing : float, A
@@ -247,7 +244,7 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
     Raises
     ------
     UsageError
-        When a number does not fit, or only some axes of a triclinic cell are periodic.
+        When a number does not fit.
     """
     smoothness = smoothness or order // 2
     if order not in ORDERS or smoothness not in SMOOTHNESS:
@@ -256,32 +253,17 @@ def make(lattice: Lattice, box: Box, cell: Cell | None = None, *,
     if not 0 < spacing <= radius < np.inf:
         raise UsageError("spacing", f"{spacing:g} A with a radius of {radius:g} A: it must be above 0 and at most the "
                          "radius")
-    if cell is None:
-        periodic = (False, False, False)
-    if any(periodic) and not all(periodic) and cell is not None and not cell.orthogonal:
-        raise UsageError("cell", "a cell that is periodic along only some axes must have right angles; make all axes "
-                         "periodic")
     low, high = np.minimum(lattice.origin, box.low), np.maximum(lattice.last, box.high)
-    origin, steps, vectors = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))
     widest = 2 * int(np.ceil(radius / spacing))  # range of a stencil in nodes
-    counts = [0, 0, 0]
-    for d in range(3):
-        if periodic[d]:
-            assert cell is not None
-            vectors[d] = cell.vectors[d]
-            counts[d] = divisible(float(np.linalg.norm(vectors[d])) / spacing, order, 2 * widest)
-            steps[d] = vectors[d] / counts[d]
-        else:
-            origin[d] = low[d] - (order // 2 - 1) * spacing
-            counts[d] = int((high[d] - low[d]) / spacing) + order
-            steps[d, d] = spacing
-            vectors[d, d] = high[d] - low[d] + 3 * radius  # so long that no image of an atom is near the lattice
-    periods = Cell(vectors) if any(periodic) else None
-    levels = _levels(tuple(counts), steps, order, periodic, radius, smoothness, widest)
-    if all(periodic):
-        return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, None)
-    (i, j, k), (m, n, o) = np.where(periodic, [[-np.inf], [np.inf]], [box.low, box.high]).tolist()
-    return Levels(origin, steps, order, periodic, radius, smoothness, levels, periods, Box((i, j, k), (m, n, o)))
+    if cell is None:
+        origin, steps = low - (order // 2 - 1) * spacing, np.diag([spacing] * 3)
+        counts = [int(extent / spacing) + order for extent in high - low]
+    else:
+        counts = [divisible(float(length) / spacing, order, 2 * widest)
+                  for length in np.linalg.norm(cell.vectors, axis=1)]
+        origin, steps = np.zeros(3), cell.vectors / np.array(counts)[:, None]
+    levels = _levels(tuple(counts), steps, order, cell is not None, radius, smoothness, widest)
+    return Levels(origin, steps, order, radius, smoothness, levels, cell, box if cell is None else None)
 
 
 def divisible(count: float, least: int, most: int) -> int:
@@ -292,8 +274,8 @@ def divisible(count: float, least: int, most: int) -> int:
     return -(-nodes // part) * part
 
 
-def _levels(shape: tuple[int, ...], steps: Floats, order: int, periodic: tuple[bool, bool, bool],
-            radius: float, smoothness: int, widest: int) -> tuple[Level, ...]:
+def _levels(shape: tuple[int, ...], steps: Floats, order: int, periodic: bool, radius: float,
+            smoothness: int, widest: int) -> tuple[Level, ...]:
     """Return the levels of :func:`level_shapes`."""
     levels: list[Level] = []
     shapes = level_shapes(shape, order, periodic, widest)
@@ -306,8 +288,8 @@ def _levels(shape: tuple[int, ...], steps: Floats, order: int, periodic: tuple[b
     return tuple(levels)
 
 
-def level_shapes(shape: tuple[int, ...], order: int, periodic: tuple[bool, bool, bool],
-                 widest: int) -> list[tuple[int, ...]]:
+def level_shapes(shape: tuple[int, ...], order: int, periodic: bool, widest: int
+                 ) -> list[tuple[int, ...]]:
     """Return the numbers of nodes of all levels, coarsened along each axis until all of it is in a stencil's range.
 
     Parameters
@@ -315,26 +297,26 @@ def level_shapes(shape: tuple[int, ...], order: int, periodic: tuple[bool, bool,
     shape : (3,) int
         Those of the finest level.
     order : int
-    periodic : (3,) bool
+    periodic : bool
     widest : int
         The range, in nodes.
     """
-    def coarser(n: int, around: bool) -> int:
-        less, enough = (n // 2, 2 * widest) if around else (n // 2 + order - 1, widest + order // 2)
+    def coarser(n: int) -> int:
+        less, enough = (n // 2, 2 * widest) if periodic else (n // 2 + order - 1, widest + order // 2)
         return less if n > enough and less < n else n
 
     shapes = [shape]
-    while (following := tuple(map(coarser, shapes[-1], periodic))) != shapes[-1]:
+    while (following := tuple(map(coarser, shapes[-1]))) != shapes[-1]:
         shapes.append(following)
     return shapes
 
 
-def _stencil(shape: tuple[int, int, int], steps: Floats, periodic: tuple[bool, bool, bool], radius: float,
+def _stencil(shape: tuple[int, int, int], steps: Floats, periodic: bool, radius: float,
              smoothness: int, top: bool) -> tuple[Floats, tuple[int, int, int]]:
     """Return the stencil of a level, and its first offset."""
     offsets: list[NDArray[np.int64]] = []
     widths = 2 * radius * np.linalg.norm(np.linalg.inv(steps), axis=0)
-    wraps = [around and (top or 2 * int(w) + 1 >= n) for around, n, w in zip(periodic, shape, widths, strict=True)]
+    wraps = [periodic and (top or 2 * int(w) + 1 >= n) for n, w in zip(shape, widths, strict=True)]
     for n, width, around in zip(shape, widths, wraps, strict=True):
         if around:  # all nodes of the period, by their nearest images
             offsets.append(np.arange(n))
@@ -345,7 +327,8 @@ def _stencil(shape: tuple[int, int, int], steps: Floats, periodic: tuple[bool, b
     nearest = [(o + n // 2) % n - n // 2 if around else o for o, n, around in zip(offsets, shape, wraps, strict=True)]
     points = np.stack(np.meshgrid(*nearest, indexing="ij"), -1) @ steps
     if top:
-        a, b, c = (n if around else None for n, around in zip(shape, periodic, strict=True))
-        return all_images(lambda r: smooth(r, radius, smoothness), radius, points, (a, b, c), steps), first
+        if not periodic:
+            return smooth(np.linalg.norm(points, axis=-1), radius, smoothness), first
+        return all_images(lambda r: smooth(r, radius, smoothness), radius, points, shape, steps), first
     return near_images(lambda r: smooth(r, radius, smoothness) - smooth(r, 2 * radius, smoothness), 2 * radius, points,
                        (steps * np.array(shape)[:, None])[wraps]), first

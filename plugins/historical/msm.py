@@ -137,10 +137,10 @@ def cheapest(size: SumSize, costs: Costs, error: float) -> tuple[int, float, flo
         order, spacing, ratio = max(ERRORS), SPACINGS[0], RATIOS[-1]
         return order, spacing, ratio * spacing, np.inf
     time, order, spacing, radius = min(choices)
-    widest, periodic = 2 * int(np.ceil(radius / spacing)), (size.periodic,) * 3
+    widest = 2 * int(np.ceil(radius / spacing))
     nodes = tuple(levels.divisible(extent / spacing, order, 2 * widest) if size.periodic
                   else int(extent / spacing) + order for extent in size.extents)
-    return order, spacing, radius, time + LEVEL * len(levels.level_shapes(nodes, order, periodic, widest))
+    return order, spacing, radius, time + LEVEL * len(levels.level_shapes(nodes, order, size.periodic, widest))
 
 
 METHOD = Msm()

@@ -93,13 +93,13 @@ class Stencil:
         self.weights = weights.reshape(*weights.shape[:3], -1)
 
 
-def convolve(charges: NDArray[Any], stencil: Stencil, periodic: tuple[bool, bool, bool]) -> NDArray[Any]:
+def convolve(charges: NDArray[Any], stencil: Stencil, periodic: bool) -> NDArray[Any]:
     """Return the potential of the charges of a level on the same level."""
     level = stencil.level
     # margins around the level: periodic images, or zeros
     for axis, (n, first, width) in enumerate(zip(level.shape, level.first, level.stencil.shape, strict=True)):
         around = (-first, width - 1 + first)
-        if periodic[axis]:
+        if periodic:
             charges = charges.take(np.arange(-around[0], n + around[1]) % n, axis)
         else:
             charges = np.pad(charges, [around if d == axis else (0, 0) for d in range(3)])

@@ -35,8 +35,6 @@ PLANS = {
     "wide": {"spacing": 5.0, "radius": 20.0},
     "periodic": {"cell": CELL, "spacing": 1.3, "radius": 3.0},
     "slanted": {"cell": SLANTED, "spacing": 1.5, "radius": 3.5},
-    "wire": {"cell": CELL, "periodic": (False, False, True), "spacing": 1.7, "radius": 3.4},
-    "slab": {"cell": CELL, "periodic": (True, False, True), "spacing": 1.7, "radius": 3.4},
 }
 
 
