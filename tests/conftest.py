@@ -98,6 +98,7 @@ def processor_seconds():
 def pytest_collection_finish():
     global seconds_before
     seconds_before = processor_seconds()
+    gc.freeze()  # collections, and forks, need not look through what tests import
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import jsonschema
 import pytest
+from forked_program import write_client
 from helpers import shell
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -62,7 +63,10 @@ def test_schemas_are_valid_and_take_the_defaults():
 
 
 def test_a_session(root, capsys):
-    """The data are those of the shell, the picture is the file, and what is wrong is told as an error of the call."""
+    """The data are those of the shell, the picture is the file, and what is wrong is told as an error of the call.
+
+    So is a file larger than the limit.
+    """
     async def talk(client):
         tools = (await client.list_tools()).tools
         lines = []
@@ -74,9 +78,10 @@ def test_a_session(root, capsys):
                                          progress_callback=progress)
         wrong = await client.call_tool("map", {"structure": "peptide.pdb", "spacing": -1, "output": "map.dx"})
         unknown = await client.call_tool("no such tool", {})
-        return tools, surface, wrong, unknown
+        large = await client.call_tool("map", {"structure": "peptide.pdb", "spacing": 0.2, "output": "map.dx"})
+        return tools, surface, wrong, unknown, large
 
-    tools, surface, wrong, unknown = with_client(root, talk)
+    tools, surface, wrong, unknown, large = with_client(root, talk, "--file-size", "0.005")
     assert {tool.name for tool in tools} == {command.name for command in available_commands()}
     assert not surface.is_error
     text, picture = surface.content
@@ -89,7 +94,9 @@ def test_a_session(root, capsys):
     assert wrong.is_error
     assert (wrong.structured_content["parameter"], wrong.structured_content["code"]) == ("spacing", 2)
     assert unknown.is_error
-    assert not (root / "map.dx").exists()
+    assert large.is_error
+    assert large.structured_content["code"] == 3
+    assert sorted(path.name for path in root.iterdir()) == ["peptide.pdb", "surface.png"]
 
 
 @pytest.mark.parametrize(("values", "parameter"), [
@@ -102,7 +109,7 @@ def test_a_session(root, capsys):
     ({"structure": "peptide.pdb", "output": "-"}, "output"),
     ({"structure": "peptide.pdb", "topology": "including.top"}, ""),  # which is seen when the file is opened
 ])
-def test_nothing_outside_of_the_root_folder_is_read_or_written(root, values, parameter):
+def test_nothing_outside_of_the_root_folder_is_read_or_written(root, values, parameter, forks):
     outside = root.parent / "outside"
     outside.mkdir()
     shutil.copy(PEPTIDE, root.parent / "outside.pdb")
@@ -110,7 +117,8 @@ def test_nothing_outside_of_the_root_folder_is_read_or_written(root, values, par
     (root / "link").symlink_to(outside)
     (root / "including.top").write_text('#include "../outside.pdb"\n')
     call = {"root": str(root), "command": "map", "values": values, "file_size": 10**9}
-    done = subprocess.run([sys.executable, "-m", "vmdpotential.plugins.agents.confined"], input=json.dumps(call),
+    code = "import sys; from vmdpotential.plugins.agents.confined import main; sys.exit(main())"
+    done = subprocess.run([write_client(root.parent / "python", forks), "-c", code], input=json.dumps(call),
                           capture_output=True, text=True)
     answer = json.loads(done.stdout.splitlines()[-1])
     assert done.returncode == answer["code"] == 2
@@ -123,7 +131,7 @@ def test_a_call_is_stopped_after_the_limit_and_leaves_nothing(root):
     shutil.copy(PROTEIN, root)
     async def talk(client):
         return await client.call_tool("map", {"structure": PROTEIN.name, "spacing": 0.15, "output": "map.dx"})
-    answer = with_client(root, talk, "--seconds", "2")
+    answer = with_client(root, talk, "--seconds", "1")
     assert answer.is_error
     assert answer.structured_content["code"] == 3
     assert sorted(path.name for path in root.iterdir()) == [PROTEIN.name, "peptide.pdb"]
@@ -132,21 +140,12 @@ def test_a_call_is_stopped_after_the_limit_and_leaves_nothing(root):
 def test_a_call_that_the_client_cancels_is_ended(root):
     shutil.copy(PROTEIN, root)
     async def talk(client):
-        with anyio.move_on_after(3):
+        with anyio.move_on_after(1.5):
             await client.call_tool("map", {"structure": PROTEIN.name, "spacing": 0.15, "output": "map.dx"})
         with anyio.fail_after(60):  # it waits for the one before, which would take far longer
             return await client.call_tool("devices", {})
     assert not with_client(root, talk).is_error
     assert not (root / "map.dx").exists()
-
-
-def test_a_file_larger_than_the_limit_is_an_error(root):
-    async def talk(client):
-        return await client.call_tool("map", {"structure": "peptide.pdb", "spacing": 0.2, "output": "map.dx"})
-    answer = with_client(root, talk, "--file-size", "0.001")
-    assert answer.is_error
-    assert answer.structured_content["code"] == 3
-    assert [path.name for path in root.iterdir()] == ["peptide.pdb"]
 
 
 @pytest.mark.parametrize("count", [pytest.param(25, marks=pytest.mark.slow),
