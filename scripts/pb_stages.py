@@ -17,7 +17,7 @@ import numpy as np
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.plugins.continuum.equation import levels
+from vmdpotential.plugins.continuum.lattices import levels
 from vmdpotential.plugins.continuum.multigrid import MultigridSolver
 from vmdpotential.surfaces import region
 

@@ -21,6 +21,7 @@ from vmdpotential.surfaces.contact import BuriedFace, find_faces, interface_axes
 
 from ..continuum.request import continuum_of_request
 from ..continuum.solution import solve_charge_sets
+from ..continuum.solved_potential import SolvedPotential
 from .correlation import Agreement, FaceSample, agreements, opposition, weighted_sums
 
 #: The coarser lattice for the error of the solution: its spacing over that of the fine one, and the error of values on
@@ -123,7 +124,7 @@ def find_interface(structure: Structure, first: Mask, second: Mask, solution: Me
         molecules = continuum_of_request(solution_of(structure, both, solution.radii, medium, "kT/e", step), positions,
                                          charges[both])
         sets = (np.where(part, charges, 0.0)[both] for part in (first, second))
-        return [solved.at(places, False)[0] for solved in solve_charge_sets(
+        return [SolvedPotential(solved).at(places, False)[0] for solved in solve_charge_sets(
             molecules, Lattice.around(positions, step, LATTICE_MARGIN), device, sets)]
 
     a, b = potentials(spacing, points)

@@ -15,8 +15,9 @@ from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 
 from . import layers
-from .equation import Problem, enclosing_lattice
+from .coarse import CoarseProblem
 from .faces import KERNELS, POINTS_PER_TASK, interpolate_faces, thinned_faces
+from .lattices import enclosing_lattice
 from .molecule import Continuum, Floats
 
 #: The coarse lattice reaches this far beyond the molecule, A.
@@ -114,7 +115,7 @@ def screened_potential(continuum: Continuum, engine: Engine, points: Floats, pos
     return continuum.constant / continuum.outside * values
 
 
-def equivalent_charges(problem: Problem) -> tuple[Floats, Floats] | None:
+def equivalent_charges(problem: CoarseProblem) -> tuple[Floats, Floats] | None:
     """Return positions (N, 3), A, and charges (N,), e, in the solution that have the potential of the whole molecule.
 
     Outside of a box around the molecule a solution is the potential of a layer of charges and dipoles on the box

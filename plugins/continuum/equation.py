@@ -16,20 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential.engines import Engine
-from vmdpotential.grid.lattice import Lattice, coordinate_bounds
+from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.surfaces import region
 
 from . import smooth
-from .faces import (
-    KERNELS,
-    LATTICE_FACES,
-    ON_KINK,
-    POINTS_PER_TASK,
-    interpolate_faces,
-    interpolation_between,
-)
+from .faces import KERNELS, ON_KINK, POINTS_PER_TASK
 from .jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
+from .lattices import around
 from .molecule import Continuum, Floats, NodeSum
 from .multigrid import MultigridSolver
 from .tangential import add_flows_along, find_nodes_near_surface
@@ -41,66 +35,16 @@ Kept = TypeVar("Kept")
 #: Norm of the residual at convergence, relative to that of the first one.
 TOLERANCE = 3e-6
 
-#: Layers of coarse nodes along the faces of a finer lattice, inside of it, that keep the coarse lattice's equation.
-MARGIN = 2
-
 #: Threads of a GPU for a plane (kernel.h).
 BLOCK = 128
 
-#: Most inner neighbours, of six, of a node that is not in a pocket; relative errors of the potential at outer nodes by
-#: the number of these neighbours, as far as two lattices do not show them. They are those of 43 fragments of proteins
-#: and DNA with the van der Waals surface at 0.5 to 1 A (0.1, 0.2 and 0.7 for 4, 5 and 6, in a tenth twice as much).
-OPEN, POCKETS = 4, (0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 1.5)
+#: Relative errors of the potential at outer nodes by the number of inner neighbours, of six, as far as two lattices do
+#: not show them. They are those of 43 fragments of proteins and DNA with the van der Waals surface at 0.5 to 1 A (0.1,
+#: 0.2 and 0.7 for 4, 5 and 6, in a tenth twice as much).
+POCKETS = (0.0, 0.0, 0.0, 0.0, 0.2, 0.5, 1.5)
 
 #: Number of charges up to which phi_c is summed here, without a choice of the method.
 FEW_CHARGES = 32
-
-#: Spacings around the molecule within which phi_c is needed: at cut edges and for interpolation between lattices.
-NEXT = 3
-
-
-def levels(shape: tuple[int, int, int]) -> int:
-    """Return the number of multigrid levels for a lattice of a shape."""
-    return max(1, int(np.log2(max(2, (min(shape) - 1) / 8))) + 1)
-
-
-def enclosing_lattice(lattice: Lattice) -> tuple[Lattice, tuple[int, int, int], int]:
-    """Return a lattice for multigrid that holds the nodes of another, the first of these, and the number of levels."""
-    shape = np.maximum(np.array(lattice.shape) + 2, 17)
-    depth = levels((int(shape[0]), int(shape[1]), int(shape[2])))
-    step = 2 ** (depth - 1)
-    nodes = -(-(shape - 1) // step) * step + 1
-    a, b, c = (int(n) for n in (nodes - lattice.shape) // 2)
-    nx, ny, nz = (int(n) for n in nodes)
-    return Lattice(lattice.origin - lattice.spacing * (a, b, c), lattice.spacing, (nx, ny, nz)), (a, b, c), depth
-
-
-def aligned_lattice(around: Lattice, nodes: Lattice, ratio: int) -> Lattice:
-    """Return a lattice around a part of a molecule with the nodes of that of the whole, also coarse ones.
-
-    It is `around`, moved by at most half a coarse spacing. The solver's own lattice of the whole is that for `nodes`;
-    the coarse spacing is `ratio` times the fine one. So the solutions of both have the same errors of the lattice
-    where their surfaces are the same.
-    """
-    apart = enclosing_lattice(nodes)[0].origin - enclosing_lattice(around)[0].origin
-    step = ratio * around.spacing
-    return Lattice(around.origin + apart - step * np.rint(apart / step), around.spacing, around.shape)
-
-
-def around(c: Continuum, lattice: Lattice) -> tuple[slice, slice, slice]:
-    """Return the part of a lattice where phi_c is needed: the molecule, and the nodes next to it.
-
-    The whole lattice for a smooth permittivity, for which the molecule has no boundary.
-    """
-    if c.gaussian:
-        return slice(0, lattice.shape[0]), slice(0, lattice.shape[1]), slice(0, lattice.shape[2])
-    far, (low, high) = c.radii.max() + NEXT * lattice.spacing, coordinate_bounds(c.positions)
-    first = ((low - far - lattice.origin) // lattice.spacing).astype(np.int64)
-    last = ((high + far - lattice.origin) // lattice.spacing).astype(np.int64) + 2
-    x, y, z = (slice(min(max(a, 0), n - 1), max(min(b, n), 1))
-               for a, b, n in zip(first.tolist(), last.tolist(), lattice.shape, strict=True))
-    return x, y, z
-
 
 class Systems(NamedTuple):
     """Arrays of several systems with the same permittivity and other charges, for which one launch solves."""
@@ -125,7 +69,7 @@ class Problem:
     continuum : Continuum
         Its charges are ignored.
     lattice : Lattice
-        Of :func:`enclosing_lattice`.
+        Of :func:`.enclosing_lattice`.
     depth : int
         Levels of multigrid.
     total : callable
@@ -352,53 +296,6 @@ class Problem:
         self._insert(self.lattice.shape, self.unknown, result)
         return result
 
-    def begin(self, coarser: Problem, ratio: int) -> None:
-        """Start from the solution on a coarser lattice that contains this one and has every `ratio`-th of its nodes."""
-        first = np.rint((self.lattice.origin - coarser.lattice.origin) / coarser.lattice.spacing).astype(np.int64)
-        planes, cells = self.lattice.shape[0], (self.lattice.shape[2] - 1) // ratio + 2
-        grain = region.planes_at_once(planes)
-        pieces = -(-planes // grain)
-        self._by_nodes("refine_solution", self.lattice.shape, coarse=coarser.unknown, charged=coarser._phi,
-                       coarse_within=coarser.within, within=self.within, out=self.unknown,
-                       line=self.engine.zeros((pieces, cells), np.float32),
-                       inner=self.engine.zeros((pieces, cells), np.int64), coarse_shape=coarser.lattice.shape,
-                       shape=self.lattice.shape, first=first, ratio=ratio, cells=cells, grain=grain)
-
-    def agree(self, finer: Problem, ratio: int) -> None:
-        """Change the equation inside a finer lattice so that the solution of that lattice fulfils it.
-
-        This improves the coarse solution around the finer lattice, too (local defect correction: W. Hackbusch, in:
-        Defect Correction Methods, Computing Suppl. 5 (1984) 89).
-        """
-        shared, values = self.part_shared(finer.lattice, ratio), self._shared_values(finer, ratio)
-        part = [slice(s.start + MARGIN, s.stop - MARGIN) for s in shared]
-        if any(s.stop - s.start < 1 for s in part):
-            return
-        shape = tuple(s.stop - s.start for s in part)
-        flows = self.engine.empty(shape, np.float32)
-        x, y, z = self.edges
-        sums = self._reduced("find_fine_flows", shape[0], 2, values=values, x=x, y=y, z=z, k2=self.k2, ions=self.ions,
-                             sources=self.sources, out=flows, value_shape=values.shape, shape=self.lattice.shape,
-                             out_shape=shape, begin=[s.start for s in shared], margin=MARGIN, kinds=len(self.ions))
-        # differences of the coarse spacing at the edge of the part give another charge within it, which is known
-        self._insert(shape, flows, self.sources, first=[s.start for s in part],
-                     shift=float(sums[1] - sums[0]) / math.prod(shape))
-
-    def part_shared(self, finer: Lattice, ratio: int) -> tuple[slice, slice, slice]:
-        """Return the part of the lattice that it shares with a finer one."""
-        first = np.rint((finer.origin - self.lattice.origin) / self.lattice.spacing).astype(int)
-        x, y, z = (slice(a, a + -(-n // ratio)) for a, n in zip(first.tolist(), finer.shape, strict=True))
-        return x, y, z
-
-    def _shared_values(self, finer: Problem, ratio: int) -> Any:
-        """Return the finer solution at the nodes of :meth:`part_shared`."""
-        part = self.part_shared(finer.lattice, ratio)
-        result = self.engine.empty(tuple(s.stop - s.start for s in part), np.float64)
-        self._by_nodes("take_shared_nodes", result.shape, finer=finer.unknown, finer_within=finer.within,
-                       within=self.within, charged=self._phi, out=result, finer_shape=finer.lattice.shape,
-                       part=result.shape, shape=self.lattice.shape, first=[s.start for s in part], ratio=ratio)
-        return result
-
     def potential(self, part: tuple[slice, slice, slice], unit: float = 1.0) -> Values:
         """Return the total potential on a part of the lattice, kT/e, or in another `unit`, in an array of numpy."""
         result = self.engine.empty(tuple(s.stop - s.start for s in part), np.float32)
@@ -406,17 +303,6 @@ class Problem:
                        out=result, shape=self.lattice.shape, out_shape=result.shape, first=[s.start for s in part],
                        factor=unit)
         return self.engine.to_host(result)
-
-    def squares(self, finer: Problem, ratio: int, unknown: Any) -> Floats:
-        """Return sums of squares at the outer nodes that a finer lattice shares: of its solution, and of differences.
-
-        The differences are those from `unknown`, a solution on this lattice. The first two sums are of nodes next to
-        the molecule, the last two of all nodes, without those in pockets.
-        """
-        values = self._shared_values(finer, ratio)
-        return self._reduced("compare_solutions", len(values), 4, values=values, coarse=unknown, within=self.within,
-                             value_shape=values.shape, shape=self.lattice.shape,
-                             first=[s.start for s in self.part_shared(finer.lattice, ratio)], most=OPEN)
 
     def in_pockets(self) -> Floats:
         """Return sums of squares of the potential at outer nodes: next to the molecule, all; and of errors in pockets.
@@ -428,39 +314,9 @@ class Problem:
         return self._reduced("find_pockets", self.lattice.shape[0], 3, unknown=self.unknown, within=self.within,
                              shape=self.lattice.shape, parts=parts)
 
-    def on_faces(self, finer: Lattice) -> Any:
-        """Return the potential at the nodes of the faces of a finer lattice, by cubic polynomials along the axes."""
-        membrane = self.continuum.membrane
-        kinks = () if membrane is None else (membrane.low, membrane.high)
-        coarse_axes, finer_axes = ([(float(grid.origin[d]), float(grid.spacing[d]), grid.shape[d]) for d in range(3)]
-                                   for grid in (self.lattice, finer))
-        axes = [interpolation_between(coarse, fine, kinks if d == 2 else ())
-                for d, (coarse, fine) in enumerate(zip(coarse_axes, finer_axes, strict=True))]
-        count = sum(2 * self.lattice.size // n for n in self.lattice.shape)
-        planes = self.engine.empty(count, np.float64)
-        self._launch("sum_face_planes", count, unknown=self.unknown, within=self.within, charged=self._phi, out=planes,
-                     shape=self.lattice.shape, first=[axes[axis].first[end] for axis, end in LATTICE_FACES],
-                     weights=np.concatenate([axes[axis].weights[end] for axis, end in LATTICE_FACES]))
-        return interpolate_faces(self.engine, planes, axes)
-
     def host(self, values: Any) -> NDArray[Any]:
         """Return the values of an array of the engine in one of numpy."""
         return self.engine.to_host(values)
-
-    def layer(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return positions (2 E, 3), A, and charges (2 E,), e, that have the potential of what is in a box.
-
-        `first` and `last` are the outermost nodes of the box (3,). Both results are arrays of the engine: what the
-        edges across the faces give to their outer ends, then to their inner ones.
-        """
-        sides, lattice, (x, y, z) = last - first - 1, self.lattice, self.edges
-        count = int((2 * sides.prod() // sides).sum())
-        points, charges = self.engine.empty((2 * count, 3), np.float64), self.engine.empty(2 * count, np.float64)
-        self._launch("find_layer", count, unknown=self.unknown, x=x, y=y, z=z, points=points, charges=charges,
-                     count=count, shape=lattice.shape, first=first, last=last, sides=sides, origin=lattice.origin,
-                     spacing=lattice.spacing,
-                     factor=float(lattice.spacing.mean()) / (4 * np.pi * self.continuum.constant))
-        return points, charges
 
     def _launch(self, name: str, count: int, /, **values: Any) -> None:
         """Run a kernel of exchange.cu for independent elements."""

@@ -28,7 +28,7 @@ from vmdpotential.sums.result import HostResult, SolvationTerms
 from vmdpotential.units import coulomb_constant
 
 from .boundary import FREE_COARSE_NODES, coarse_lattice_around
-from .equation import enclosing_lattice
+from .lattices import enclosing_lattice
 from .molecule import Membrane
 from .node_potential import NodePotential
 from .pores import describe_pores
@@ -37,6 +37,7 @@ from .solution import (
     NODE_BYTES,
     TwoLattices,
 )
+from .solved_potential import SolvedPotential
 from .stated_errors import ReactionErrors
 
 log = logging.getLogger(__name__)
@@ -128,11 +129,12 @@ class PbPlan(_PbPlan):
         solvent = self.request.solution
         continuum = continuum_of_request(solvent, places, sources / solvent.charge)
         solved = TwoLattices(continuum, self.request.lattice, get_engine(self.engine), self._total)
+        potential = SolvedPotential(solved)
         unit = coulomb_constant(solvent.unit, solvent.temperature) / coulomb_constant("kT/e", solvent.temperature)
-        values, errors = solved.values(unit)[None], solved.errors()
+        values, errors = potential.values(unit)[None], potential.errors()
         if self.request.field:
-            values = np.concatenate([values, np.float32(unit) * solved.field()])
-            errors = solved.with_field(errors)
+            values = np.concatenate([values, np.float32(unit) * potential.field()])
+            errors = potential.with_field(errors)
         result = ContinuumResult(values, errors, continuum.charges, solved.reaction, solved.reaction_errors(),
                                  (solved.of_ions, solved.ion_error), continuum.membrane)
         slab, atoms = result.membrane, np.asarray(positions)[self.request.solution.radii > 0]
@@ -175,7 +177,7 @@ class PbPointPlan(_PbPlan):
                                          charges[counted])
         solved = TwoLattices(continuum, Lattice.around(continuum.positions, solution.spacing, PADDING),
                              get_engine(self.engine), self._total)
-        values, slope, *errors = solved.at(points)
+        values, slope, *errors = SolvedPotential(solved).at(points)
         sizes = [float(np.sqrt(np.mean(each**2))) for each in (values, slope)]
         relative = [error / size if size > 0 else 0.0 for error, size in zip(errors, sizes, strict=True)]
         factor = solution.dielectric / continuum.constant

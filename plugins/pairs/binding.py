@@ -40,13 +40,10 @@ from vmdpotential.surfaces.areas import lost_areas
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant
 
 from ..continuum.boundary import exposed_to_faces
-from ..continuum.equation import aligned_lattice
+from ..continuum.lattices import aligned_lattice
 from ..continuum.node_potential import NodePotential
 from ..continuum.request import continuum_of_request
-from ..continuum.solution import (
-    TwoLattices,
-    solve_charge_sets,
-)
+from ..continuum.solution import TwoLattices, solve_charge_sets
 from ..continuum.stated_errors import combine_errors, least_error_of_change
 from .all_pairs import coulomb_between
 from .generalized_born import MODELS, GeneralizedBorn

@@ -15,6 +15,7 @@ from ..continuum.molecule import Continuum, Membrane
 from ..continuum.node_potential import NodePotential
 from ..continuum.pores import find_pores
 from ..continuum.solution import TwoLattices
+from ..continuum.solved_potential import SolvedPotential
 from .energies import Ion, ion_energies
 
 #: Permittivities of the slab and of the solution, and the radius of atoms, A, of the closed forms.
@@ -95,10 +96,10 @@ def check_voltage(engine: Engine, seed: int) -> list[tuple[str, float, float]]:
     z = np.random.default_rng(seed).uniform(-40.0, 40.0, 50)
     points, middle = np.stack([0.1 * z, 0.2 * z, z], 1), np.array([[0.1, 0.2, 0.0]])
 
-    def solved(radius: float, thickness: float, kappa: float, inside: float, size: float) -> TwoLattices:
+    def solved(radius: float, thickness: float, kappa: float, inside: float, size: float) -> SolvedPotential:
         made = in_membrane(middle, np.array([radius]), thickness, pores=False, voltage=volts)
-        return TwoLattices(replace(made, kappa=kappa, inside=inside), Lattice.around(middle, 1.0, size), engine,
-                           NodePotential(engine.name))
+        return SolvedPotential(TwoLattices(replace(made, kappa=kappa, inside=inside),
+                                           Lattice.around(middle, 1.0, size), engine, NodePotential(engine.name)))
 
     lost = volts * LOW / (HIGH * kappa * thickness + 2 * LOW)  # in each solution, by the continuity of the flux
     within = lost + (volts - 2 * lost) * (0.5 - z / thickness)

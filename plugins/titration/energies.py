@@ -15,7 +15,7 @@ from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.kernels import threads
 from vmdpotential.units import DEFAULT_TEMPERATURE, coulomb_constant, debye_length
 
-from ..continuum.equation import aligned_lattice
+from ..continuum.lattices import aligned_lattice
 from ..continuum.molecule import Continuum
 from ..continuum.solution import TwoLattices, solve_charge_sets
 from .sites import TitratedStructure

@@ -22,9 +22,10 @@ from vmdpotential.maps import MapOptions, plan_map, potential_map
 from vmdpotential.maps.solution_ions import valence
 from vmdpotential.maps.solver import SolventRequest, SolverRequest
 from vmdpotential.plugins.continuum.boundary import equivalent_charges
-from vmdpotential.plugins.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.plugins.continuum.coarse import CoarseProblem
 from vmdpotential.plugins.continuum.faces import LATTICE_FACES
 from vmdpotential.plugins.continuum.jump import NodeFlows
+from vmdpotential.plugins.continuum.lattices import enclosing_lattice
 from vmdpotential.plugins.continuum.molecule import Continuum
 from vmdpotential.plugins.continuum.multigrid import MultigridSolver
 from vmdpotential.plugins.continuum.request import continuum_of_request
@@ -141,7 +142,7 @@ def discretised(structure, spacing, padding=5.0, lattice=None):
         values = (charges / np.linalg.norm(lattice.points()[:, None] - positions, axis=2)).sum(1)
         return values.reshape(lattice.shape).astype(np.float32), (0, 0, 0)
 
-    problem = Problem(described_atoms(structure), lattice, depth, total, get_engine("cpu"))
+    problem = CoarseProblem(described_atoms(structure), lattice, depth, total, get_engine("cpu"))
     problem.charge(structure.charges)
     return problem
 

@@ -18,6 +18,7 @@ from vmdpotential.plugins.continuum.node_potential import NodePotential
 from vmdpotential.plugins.continuum.pb import SOLVER
 from vmdpotential.plugins.continuum.request import continuum_of_request
 from vmdpotential.plugins.continuum.solution import TwoLattices
+from vmdpotential.plugins.continuum.solved_potential import SolvedPotential
 from vmdpotential.units import coulomb_constant, debye_length
 
 WATER = 78.5
@@ -93,10 +94,10 @@ def test_errors_outside_of_molecules_and_at_their_surface(parameters):
         (structure, *on_both(structure, spacing, **parameters)) for spacing in (1.0, 0.5)
         for structure in list(molecules())[::2])
     for _, solution, finer, ratio in compared:
-        values, exact = solution.values().astype(np.float64), finer.values()[::ratio, ::ratio, ::ratio]
+        potential, exact = SolvedPotential(solution), SolvedPotential(finer).values()[::ratio, ::ratio, ::ratio]
+        values, stated = potential.values().astype(np.float64), potential.errors()
         within = solution.fine.within[solution.part]
         outside = ~(within | finer.fine.within[finer.part][::ratio, ::ratio, ::ratio])
-        stated = solution.errors()
         for chosen, error in ((outside, stated.everywhere), (outside & beside(within), stated.away)):
             ratios.append(relative((values - exact)[chosen], exact[chosen]) / error)
     held(ratios)
@@ -112,8 +113,8 @@ def test_errors_at_points():
         points = rng.uniform(low, high, (4000, 3))
         away = (np.linalg.norm(points[:, None] - structure.positions, axis=2) - radii).min(1)
         for chosen in (structure.positions, points[abs(away - 1.4) < 0.2][:300], points[away > 2.5][:300]):
-            values, _, error, _ = solution.at(chosen)
-            ratios.append(np.sqrt(np.mean((values - finer.at(chosen)[0]) ** 2)) / error)
+            values, _, error, _ = SolvedPotential(solution).at(chosen)
+            ratios.append(np.sqrt(np.mean((values - SolvedPotential(finer).at(chosen)[0]) ** 2)) / error)
     held(ratios)
 
 
@@ -130,7 +131,8 @@ def test_errors_outside_of_balls(radius, ion_radius, salt):
         far = np.exp(-kappa * (r - closest)) / (1 + kappa * closest) / r
         exact = np.where(r > closest, far, 1 / r - kappa / (1 + kappa * closest))
         exact *= coulomb_constant("kT/e", 298.15) / WATER
-        values, outside, stated = solution.values().astype(np.float64), r > radius, solution.errors()
+        potential, outside = SolvedPotential(solution), r > radius
+        values, stated = potential.values().astype(np.float64), potential.errors()
         chosen = outside & beside(solution.fine.within[solution.part])
         ratios += [relative((values - exact)[outside], exact[outside]) / stated.everywhere,
                    relative((values - exact)[chosen], exact[chosen]) / stated.away]
@@ -155,7 +157,8 @@ def test_errors_of_the_full_equation_around_balls(charge, radius, salt):
         solution = solved(ball, Lattice.around(ball.positions, spacing, radius + 6.0), salt=salt, nonlinear=1.0)
         lattice = solution.fine.lattice
         r = np.linalg.norm(lattice.points() - centre, axis=1).reshape(lattice.shape)[solution.part]
-        values, right, outside, stated = solution.values().astype(np.float64), exact(r), r > radius, solution.errors()
+        potential, right, outside = SolvedPotential(solution), exact(r), r > radius
+        values, stated = potential.values().astype(np.float64), potential.errors()
         for chosen, error in ((outside, stated.everywhere),
                               (outside & beside(solution.fine.within[solution.part]), stated.away)):
             ratios.append(relative((values - right)[chosen], right[chosen]) / error)
@@ -185,9 +188,9 @@ def test_errors_at_some_points_are_those_at_all(monkeypatch):
     solution = solved(structure, Lattice.around(structure.positions, 1.0, 4.0))
     rng = np.random.default_rng(2)
     points = structure.positions[rng.integers(0, len(structure), 3000)] + rng.normal(0, 2.5, (3000, 3))
-    everywhere = solution.at(points)
-    monkeypatch.setattr("vmdpotential.plugins.continuum.solution.COMPARED_POINTS", 600)
-    found = solution.at(points)
+    everywhere = SolvedPotential(solution).at(points)
+    monkeypatch.setattr("vmdpotential.plugins.continuum.solved_potential.COMPARED_POINTS", 600)
+    found = SolvedPotential(solution).at(points)
     assert np.array_equal(everywhere[0], found[0])
     assert np.array_equal(everywhere[1], found[1])
     assert found[2] == pytest.approx(everywhere[2], rel=0.25)

@@ -20,7 +20,8 @@ from vmdpotential.io.trajectories.frames import LoadedFrames
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.radii import atomic_radii
 from vmdpotential.plugins.continuum import multigrid
-from vmdpotential.plugins.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.plugins.continuum.equation import Problem
+from vmdpotential.plugins.continuum.lattices import enclosing_lattice
 from vmdpotential.plugins.continuum.molecule import Continuum, Membrane
 from vmdpotential.plugins.continuum.node_potential import NodePotential
 from vmdpotential.plugins.densities.counting import NodeCounter

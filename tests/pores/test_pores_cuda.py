@@ -8,7 +8,8 @@ import pytest
 from vmdpotential.engines import get_engine
 from vmdpotential.engines.cuda import CudaEngine
 from vmdpotential.grid.lattice import Lattice
-from vmdpotential.plugins.continuum.equation import Problem, enclosing_lattice
+from vmdpotential.plugins.continuum.equation import Problem
+from vmdpotential.plugins.continuum.lattices import enclosing_lattice
 from vmdpotential.plugins.continuum.molecule import Continuum, Membrane
 from vmdpotential.plugins.continuum.node_potential import NodePotential
 from vmdpotential.plugins.continuum.pores import find_pores
