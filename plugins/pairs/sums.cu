@@ -118,50 +118,21 @@ template <class V> INLINE mask_of<V> mask_of_bits(unsigned bits)
 // Whether the atoms j in range of chunks with few of them are packed (ClusterShape.packed).
 template <class V> constexpr bool PACKS = VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && sizeof(number_of<V>) == 4);
 
-// The sum of the numbers of a vector.
-typedef float quarter_floats __attribute__((vector_size(16)));
-typedef double quarter_doubles __attribute__((vector_size(16)));
-INLINE float total(floats x)
+// The sum of the numbers of a vector, by halves.
+template <class Number, class V> INLINE Number total(V x)
 {
-#if VECTOR_BYTES == 64
-    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
-#elif VECTOR_BYTES == 32
-    const __m256 half = (__m256)x;
-#endif
-#if VECTOR_BYTES >= 32
-    const auto y = (quarter_floats)_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-#else
-    const quarter_floats y = x;
-#endif
-    return (y[0] + y[2]) + (y[1] + y[3]);
-}
-INLINE double total(doubles x)
-{
-#if VECTOR_BYTES == 64
-    const __m256d half = _mm256_add_pd(_mm512_castpd512_pd256((__m512d)x), _mm512_extractf64x4_pd((__m512d)x, 1));
-#elif VECTOR_BYTES == 32
-    const __m256d half = (__m256d)x;
-#endif
-#if VECTOR_BYTES >= 32
-    const auto y = (quarter_doubles)_mm_add_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
-#else
-    const quarter_doubles y = x;
-#endif
-    return y[0] + y[1];
-}
-
-// Atoms that count, and of these the ones that are not excluded, for each atom i.
-template <class V> struct Flags {
-    mask_of<V> counted[4], normal[4];
-
-    MEMBER void set(const uint16_t *masks, int count)
-    {
-        for (int a = 0; a < count; a++) {
-            counted[a] = mask_of_bits<V>(masks[2 * a]);
-            normal[a] = mask_of_bits<V>(masks[2 * a + 1]);
-        }
+    if constexpr (sizeof(V) == 16 && sizeof(Number) == 4)
+        return (x[0] + x[2]) + (x[1] + x[3]);
+    else if constexpr (sizeof(V) == 16)
+        return x[0] + x[1];
+    else {
+        typedef Number half __attribute__((vector_size(sizeof(V) / 2)));
+        half low, high;
+        memcpy(&low, &x, sizeof(half));
+        memcpy(&high, (const char *)&x + sizeof(half), sizeof(half));
+        return total<Number>(low + high);
     }
-};
+}
 
 // Vectors of atoms j that a cluster meets: chunks, or packed atoms in a buffer.
 template <class V> struct Partners {
@@ -349,12 +320,11 @@ template <class Vector> struct Blocked {
         }
     }
 
-    // Compute all results, those of excluded pairs where flags say so.
-    template <bool FLAGGED>
-    MEMBER void evaluate_all(const V *j, Pairs<V> &pairs, const Flags<V> &flags)
+    // Compute all results, those of excluded pairs where masks say so.
+    MEMBER void evaluate_all(const V *j, Pairs<V> &pairs, const uint16_t *masks)
     {
         evaluate(false, j, pairs);
-        if (FLAGGED && work.corrected) {
+        if (masks && work.corrected) {
             Pairs<V> excluded;
             for (int a = 0; a < M; a++) {
                 excluded.r2[a] = pairs.r2[a];
@@ -362,9 +332,10 @@ template <class Vector> struct Blocked {
             }
             evaluate(true, j, excluded);
             for (int a = 0; a < M; a++) {
-                pairs.slopes[a] = choose(flags.normal[a], pairs.slopes[a], excluded.slopes[a]);
+                const mask_of<V> normal = mask_of_bits<V>(masks[2 * a + 1]);
+                pairs.slopes[a] = choose(normal, pairs.slopes[a], excluded.slopes[a]);
                 for (int k = 0; k < energy_count; k++)
-                    pairs.energies[k][a] = choose(flags.normal[a], pairs.energies[k][a], excluded.energies[k][a]);
+                    pairs.energies[k][a] = choose(normal, pairs.energies[k][a], excluded.energies[k][a]);
             }
         }
     }
@@ -382,7 +353,9 @@ template <class Vector> struct Blocked {
         }
     }
 
-    template <bool FLAGGED> __attribute__((noinline)) void add_pairs(const V *j, V *given, const Flags<V> &flags)
+    // Add the pairs with a vector of atoms j; `masks`, which may be null, has the atoms that count, and of these the ones
+    // that are not excluded, for each atom i.
+    __attribute__((noinline)) void add_pairs(const V *j, V *given, const uint16_t *masks)
     {
         V d[M][3], sum[3] = {};
         mask_of<V> use[M];
@@ -391,15 +364,15 @@ template <class Vector> struct Blocked {
             EACH(3, k) { d[a][k] = j[k] - own[a][k]; } END;
             V r2 = d[a][0] * d[a][0] + (d[a][1] * d[a][1] + d[a][2] * d[a][2]);
             use[a] = below(r2, cutoff2);
-            if constexpr (FLAGGED)
-                use[a] &= flags.counted[a];
+            if (masks)
+                use[a] &= mask_of_bits<V>(masks[2 * a]);
             r2 = choose(use[a], r2, cutoff2);  // within tables
             pairs.r2[a] = r2 * Number(0.25);
             pairs.rinv[a] = traced::twice_refined(r2, traced::rough_inverse_root(r2), sizeof(Number) / 4);
         } END;
         for (int a = 0; work.name_count && a < M; a++)
             look_up(j[row_count - 1], a, work.name_count, looked_up[a]);
-        evaluate_all<FLAGGED>(j, pairs, flags);
+        evaluate_all(j, pairs, masks);
         EACH(M, a) {
             const V slope = keep(use[a], pairs.slopes[a]);
             EACH(3, k) {
@@ -423,18 +396,13 @@ template <class Vector> struct Blocked {
     void add(const Partners<V> (&parts)[3])
     {
         V j[MAX_ROWS], given[3 + MAX_TERMS];
-        Flags<V> flags;
         for (int a = 0; a < M; a++)
             each_channel([&](auto k) __attribute__((always_inline)) { sums[a][k] = V{}; });
         for (const Partners<V> &with : parts) {
             const bool packed = PACKS<V> && !with.chunks;
             for (index_t e = 0; e < with.count; e++) {
                 with.load_vector(e, j, packed, row_count, [&](auto f) __attribute__((always_inline)) { each_row(f); });
-                if (with.masks) {
-                    flags.set(with.masks + 2 * M * e, M);
-                    add_pairs<true>(j, given, flags);
-                } else
-                    add_pairs<false>(j, given, flags);
+                add_pairs(j, given, with.masks ? with.masks + 2 * M * e : nullptr);
                 with.add(e, given, packed, channels(),
                          [&](auto f) __attribute__((always_inline)) { each_channel(f); });
             }
@@ -445,7 +413,7 @@ template <class Vector> struct Blocked {
     {
         for (int a = 0; a < M; a++)
             for (int k = 0; k < channels; k++)
-                to[k * N + a] += k < 3 ? -total(sums[a][k]) : total(sums[a][k]);
+                to[k * N + a] += k < 3 ? -total<Number>(sums[a][k]) : total<Number>(sums[a][k]);
     }
 };
 
