@@ -68,10 +68,10 @@ def draw_residues(ax: Axes, names: Sequence[str], coulomb: Floats, lennard_jones
     ax.set_yticks(y, [drawable_text(names[n]) for n in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlabel("Energy (kcal/mol)")
-    if title:
-        ax.set_title(drawable_text(title), pad=18)
     # above, as one or two bars leave no place for it
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    legend = ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    if title:
+        ax.set_title(drawable_text(title), pad=2.6 * float(legend.get_texts()[0].get_fontsize()))
     return ax
 
 
