@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.interactions import SOFT_CORE
 
 from .equation import Problem
 from .smooth import ChargeKinks
 
-Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 Sides = NDArray[np.int8]
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.surfaces.region import Surface
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: Spacing of the nodes, A, and their largest number, beyond which the spacing grows.

@@ -9,9 +9,8 @@ Ions in a pore belong to the side that is nearer.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vmdpotential.arrays import Floats
 
 
 class AppliedPotential:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.figures.columns import column_figure
 from vmdpotential.figures.slices import CURVE_COLOURS, drawable_text
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from .rdf import Distribution
 
-Floats = NDArray[np.float64]
 
 #: Largest number of residues drawn.
 MOST = 20

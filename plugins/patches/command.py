@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.commands.options import Source, TableOutput, TrajectoryOptions
 from vmdpotential.errors import UsageError
 from vmdpotential.frames.cells import CellFrames
@@ -28,7 +29,7 @@ from vmdpotential.surfaces.patches import MIN_NAMED
 
 from ..batch.inputs import unique_names_of
 from .correspondence import corresponding_residues
-from .over_frames import TOTALS, Floats, Integers, SurfacePatches
+from .over_frames import TOTALS, SurfacePatches
 
 #: Number of residues of each sign in the report, and of both in the figure.
 _PRINTED, _DRAWN = 5, 20

@@ -5,12 +5,10 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Integers
 from vmdpotential.molecule.atomnames import family
 from vmdpotential.molecule.structure import Structure
-
-Integers = NDArray[np.int64]
 
 
 def corresponding_residues(first: Structure, second: Structure) -> Integers:

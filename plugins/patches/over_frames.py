@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from vmdpotential.arrays import Integers
 from vmdpotential.execution.work import WorkNeeds
 from vmdpotential.figures.colours import reading_distance
 from vmdpotential.frames.cells import CellFrames
@@ -20,9 +21,6 @@ from vmdpotential.maps.options import MapOptions
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import molecular_surface
 from vmdpotential.surfaces.patches import find_patches
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Figures of a whole surface, for each sign: area of the patches, A^2, their number, and area of the largest one.
 TOTALS = ("area", "patches", "largest")

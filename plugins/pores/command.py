@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vmdpotential import progress
+from vmdpotential.arrays import Floats
 from vmdpotential.commands.options import Source, TableOutput
 from vmdpotential.engines import get_engine
 from vmdpotential.errors import UsageError
@@ -32,8 +32,6 @@ from ..continuum.molecule import Continuum
 from ..continuum.pores import PoreRegion, describe_pores
 from ..continuum.request import continuum_of_request
 from .energies import Ion, IonEnergy, ion_energies
-
-Floats = NDArray[np.float64]
 
 #: Radii of ions, A, with which Born's energy in water is the measured one (A. A. Rashin, B. Honig, J. Phys. Chem. 89
 #: (1985) 5588).

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, UsageError, check_unmasked
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.molecule.cell import Cell
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from vmdpotential.grid.planes import Plane
 
-Floats = NDArray[np.float64]
 
 #: Largest distance, in spacings, between nodes that are the same.
 SAME_NODE = 1e-6

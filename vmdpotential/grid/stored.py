@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential import memory
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError, MemoryPlanError
-from vmdpotential.grid.lattice import Floats, Grid, Lattice, Provenance
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 
 log = logging.getLogger(__name__)
 

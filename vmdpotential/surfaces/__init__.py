@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import memory, progress
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError, UsageError
 from vmdpotential.grid.lattice import Grid, Lattice
 from vmdpotential.molecule.elements import fill_elements
@@ -25,7 +26,7 @@ from vmdpotential.molecule.selection import Selection, select
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import region
 from vmdpotential.surfaces.areas import areas
-from vmdpotential.surfaces.near import Floats, Integers, NearestSphere
+from vmdpotential.surfaces.near import NearestSphere
 from vmdpotential.surfaces.triangles import marching_triangles, spread_areas, triangle_normals
 from vmdpotential.surfaces.voids import ClosedCavities, find_cavities
 

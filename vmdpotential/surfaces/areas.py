@@ -15,13 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.surfaces.near import NearestSphere
 from vmdpotential.surfaces.region import PointCubes, Surface
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KERNELS = KernelFile(Path(__file__).with_name("areas.cu"))
 

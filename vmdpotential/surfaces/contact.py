@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.errors import UsageError
 from vmdpotential.molecule.elements import fill_elements, van_der_waals_radii
 from vmdpotential.molecule.selection import Mask
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.surfaces import MESH_SPACING, PROBE_RADIUS, SURFACE_KINDS, Surface, molecular_surface
-from vmdpotential.surfaces.near import Floats, NearestSphere
+from vmdpotential.surfaces.near import NearestSphere
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 
 KERNELS = KernelFile(Path(__file__).with_name("near.cu"))
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Number of points in a thread's share.
 POINTS_PER_TASK = 20_000

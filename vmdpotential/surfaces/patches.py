@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import UsageError
 from vmdpotential.surfaces import Surface
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Smallest area, A^2, of patches that have names in pictures.
 MIN_NAMED = 30.0

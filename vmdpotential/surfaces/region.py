@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.grid.lattice import Lattice, coordinate_bounds
 from vmdpotential.kernels import threads
 from vmdpotential.kernels.launch import KernelFile, call_kernel, load_library
 
-Floats = NDArray[np.float64]
 Values = NDArray[np.float32]
 
 KERNELS = KernelFile(Path(__file__).with_name("region.cu"))

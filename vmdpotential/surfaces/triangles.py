@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vmdpotential import extras
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.grid.lattice import Grid
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def spread_areas(vertices: Floats, triangles: Integers, atoms: Integers, areas: Floats) -> Floats:

@@ -12,12 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vmdpotential.arrays import Floats, Integers
 from vmdpotential.grid.lattice import Lattice
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Radius of the largest ball in a cavity, A. A wider closed space, such as that in a vesicle, counts as outside.
 WIDEST = 10.0
