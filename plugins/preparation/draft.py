@@ -41,6 +41,11 @@ PHOSPHATE = "only the phosphate is in the file, and the rest was not built"
 UNUSUAL_NOTE = "bonded to another residue, at a distance in the file that no bond has"
 TWIN_NOTE = "an oxygen has the name of one that is only at an end, and is taken as the one that is missing"
 RENAMED = "atoms have other names than in the Chemical Component Dictionary, and were recognised by their bonds"
+#: Distance, A, within which two atoms that are not bonded to each other or to a third one cannot be.
+CLOSE = 1.9
+#: Notes on residues without room for what was added to them.
+CROWDED_NOTE = f"added atoms are within {CLOSE} A of others that they are not bonded to"
+OVERBONDED_NOTE = "an added atom or one next to it has more bonds than its element allows"
 #: Possible bonds between standard residues; other close atoms of these are a clash. Side chains make disulfides, amides
 #: of lysine, thioethers of tyrosine and thioesters of glutamine.
 _STANDARD = {("C", "N"), ("O3'", "P"), ("SG", "SG"), ("CG", "NZ"), ("CD", "NZ"), ("CE1", "SG"), ("CE2", "SG"),

@@ -11,8 +11,7 @@ from vmdpotential.molecule.charges import ChargeReport
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.results import TableColumns, Tabular
 
-from .draft import UNUSUAL_NOTE
-from .room import CROWDED_NOTE, OVERBONDED_NOTE
+from .draft import CROWDED_NOTE, OVERBONDED_NOTE, UNUSUAL_NOTE
 from .states import CHARGED_NOTE
 
 #: Notes that the summary repeats, as the potential depends on them most.

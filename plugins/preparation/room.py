@@ -9,17 +9,12 @@ from scipy.spatial import cKDTree
 
 from vmdpotential.molecule.structure import Floats, Integers
 
-from .draft import METAL_ELEMENTS, Draft
+from .draft import CLOSE, CROWDED_NOTE, METAL_ELEMENTS, OVERBONDED_NOTE, Draft
 
-#: Distance, A, within which two atoms that are not bonded to each other or to a third one cannot be.
-CLOSE = 1.9
 #: Difference of distances, A, below which the first of two places is taken, so that rounding does not decide.
 ALIKE = 1e-3
 #: Largest numbers of heavy atoms bonded to an atom.
 _BONDS = {"C": 4, "N": 4, "O": 2, "P": 5, "S": 6}
-#: Notes on residues.
-CROWDED_NOTE = f"added atoms are within {CLOSE} A of others that they are not bonded to"
-OVERBONDED_NOTE = "an added atom or one next to it has more bonds than its element allows"
 
 
 class Room:

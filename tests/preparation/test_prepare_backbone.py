@@ -13,10 +13,9 @@ from vmdpotential.io import read_structure
 from vmdpotential.molecule.structure import Structure
 from vmdpotential.plugins.preparation.bridges import UNUSUAL_NOTE
 from vmdpotential.plugins.preparation.components import find_component
-from vmdpotential.plugins.preparation.draft import PHOSPHATE, Draft, Residue
+from vmdpotential.plugins.preparation.draft import CROWDED_NOTE, PHOSPHATE, Draft, Residue
 from vmdpotential.plugins.preparation.prepare import prepare_structure
 from vmdpotential.plugins.preparation.propka import _records
-from vmdpotential.plugins.preparation.room import CROWDED_NOTE
 
 DATA = Path(__file__).parents[1] / "data"
 
