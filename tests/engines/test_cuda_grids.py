@@ -168,7 +168,7 @@ def test_solution_is_that_of_the_cpu(gpu, monkeypatch, shape, levels, ions):
     results = []
     for engine in (get_engine("cpu"), CudaEngine()):
         results.append(solve(engine, edges, k2, ions, levels, boundary, sources, 1e-6))
-    assert results[0][1] <= results[1][1] <= results[0][1] + 2  # a CPU smooths twice as often
+    assert abs(results[0][1] - results[1][1]) <= 1
     assert np.abs(results[0][0] - results[1][0]).max() < 1e-4
     assert {"coarsen_conductances", "invert_diagonals", "solve_gradients"} <= gpu.used
 

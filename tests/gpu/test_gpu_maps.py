@@ -53,8 +53,6 @@ SMOOTH = {
     "levels, periodic": partial(levels, 6, cell=BOX, spacing=1.2, radius=4.0),
     "levels, slanted": partial(levels, 8, cell=SLANTED, spacing=1.5, radius=6.0),
     "levels, rotated": partial(levels, 4, cell=ROTATED, spacing=1.5, radius=4.0),
-    "levels, wire": partial(levels, 6, cell=BOX, periodic=(False, False, True), spacing=1.2, radius=3.0),
-    "levels, slab": partial(levels, 8, cell=BOX, periodic=(True, False, True), spacing=1.2, radius=3.0),
 }
 
 
