@@ -17,7 +17,7 @@ from vmdpotential.sums.potential_sum import PRECISIONS
 
 if TYPE_CHECKING:
     from vmdpotential.sums import Plan
-    from vmdpotential.sums.accuracy import Errors
+    from vmdpotential.sums.result import Errors
 
 T = TypeVar("T")
 

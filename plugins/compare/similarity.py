@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vmdpotential.grid.combine import BLOCK
+from vmdpotential.grid.combine import BLOCK_POINTS
 from vmdpotential.grid.lattice import Grid
 
 
@@ -46,8 +46,8 @@ def map_similarity(first: Grid, difference: Grid) -> MapSimilarity:
     a, d = first.values.ravel(), difference.values.ravel()
     sums = np.zeros(7)
     largest = 0.0
-    for start in range(0, a.size, BLOCK):
-        x, y = (v[start : start + BLOCK].astype(np.float64) for v in (a, d))
+    for start in range(0, a.size, BLOCK_POINTS):
+        x, y = (v[start : start + BLOCK_POINTS].astype(np.float64) for v in (a, d))
         known = np.isfinite(y)
         x, y = x[known], y[known]
         b = x - y

@@ -22,9 +22,8 @@ from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
 from vmdpotential.interactions.screened_coulomb import WATER_PERMITTIVITY
 from vmdpotential.maps.solver import ContinuumSolver, SolventRequest, SolverRequest, refuse_lattice
 from vmdpotential.sums import ChargeStatistics, Estimate, Plan, Refusal, result_bytes
-from vmdpotential.sums.accuracy import Errors
 from vmdpotential.sums.inputs import charges_and_positions
-from vmdpotential.sums.result import HostResult, SolvationTerms
+from vmdpotential.sums.result import Errors, HostResult, SolvationTerms
 from vmdpotential.units import coulomb_constant
 
 from .boundary import FREE_COARSE_NODES, coarse_lattice_around

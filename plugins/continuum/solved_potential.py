@@ -11,9 +11,9 @@ import numpy as np
 
 from vmdpotential.grid.lattice import Points, coordinate_bounds
 from vmdpotential.interactions.coulomb import INTERACTION as COULOMB
-from vmdpotential.sums.accuracy import Errors
 from vmdpotential.sums.points import request_at, sum_at
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
+from vmdpotential.sums.result import Errors
 
 from .boundary import PAIRS, TOLERANCE
 from .equation import Values

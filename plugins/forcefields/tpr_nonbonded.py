@@ -19,7 +19,8 @@ import numpy as np
 from vmdpotential import memory, units
 from vmdpotential.arrays import Floats, Integers
 from vmdpotential.errors import InputError
-from vmdpotential.molecule.nonbonded import Names, Nonbonded, positions_of, unique_pairs
+from vmdpotential.molecule.nonbonded import Nonbonded, positions_of, unique_pairs
+from vmdpotential.molecule.structure import Names
 
 #: Factors from kJ/mol nm^6 to kcal/mol A^6, and from kJ/mol nm^12 to kcal/mol A^12.
 _C6, _C12 = 1e6 / units.CALORIE, 1e12 / units.CALORIE

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.arrays import Floats
 from vmdpotential.errors import TaskError, UsageError
-from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.grid.targets import Box, Lattice
 from vmdpotential.interactions import Bound, short_range
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums.potential_sum import PotentialSum, Prepared

@@ -7,7 +7,7 @@ import pytest
 from helpers import interaction
 
 from vmdpotential.engines.cuda import device
-from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.grid.targets import Box, Lattice
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.plugins.historical import levels

@@ -18,10 +18,10 @@ from vmdpotential.interactions import coulomb, screened_coulomb, shifted_coulomb
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.sums import ChargeStatistics, Estimate, Request, accuracy, cutoff, direct
-from vmdpotential.sums.accuracy import AWAY_DISTANCE, COMPARED_NODES, Errors, Sample
+from vmdpotential.sums.accuracy import AWAY_DISTANCE, COMPARED_NODES, Sample
 from vmdpotential.sums.choice import fastest_method
 from vmdpotential.sums.refinement import BY_ERROR_OF_MAPS, BY_SPACING, PlanAttempt, refine_to_tolerance
-from vmdpotential.sums.result import HostResult
+from vmdpotential.sums.result import Errors, HostResult
 
 CPU = get_engine("cpu")
 COULOMB = coulomb.INTERACTION.bind()

@@ -4,7 +4,7 @@ import numpy as np
 from helpers import interaction
 
 from vmdpotential.engines import get_engine
-from vmdpotential.grid.lattice import Box, Points
+from vmdpotential.grid.targets import Box, Points
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.plugins.historical import levels
 from vmdpotential.splitting import mesh

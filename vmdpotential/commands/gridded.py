@@ -57,7 +57,8 @@ _COARSE = 0.2
 
 def stated_error(grid: Grid, where: str = "") -> Iterator[str]:
     """Yield a line on the error of a map: if it is known, and always in a continuum."""
-    from vmdpotential.sums.accuracy import COMPARED_NODES, Errors
+    from vmdpotential.sums.accuracy import COMPARED_NODES
+    from vmdpotential.sums.result import Errors
 
     source = grid.provenance
     if source.continuum:

@@ -30,7 +30,8 @@ from vmdpotential.frames.statistics import MIN_STATISTICS_BLOCKS, BlockMean, Mom
 from vmdpotential.frames.sums import FrameSum, named_arrays
 from vmdpotential.frames.task import FrameTask, MergedSums, TaskPlan
 from vmdpotential.frames.whole import FrameAlignment
-from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
+from vmdpotential.grid.targets import Box
 from vmdpotential.io.trajectories.frames import Frame, Frames, periodic_cell, read_ahead
 from vmdpotential.maps import MapOptions, MapPlan, build_lattice, choose_cell, plan_map
 from vmdpotential.maps.interaction import in_medium, medium_of_sum

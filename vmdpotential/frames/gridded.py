@@ -25,7 +25,7 @@ from vmdpotential.maps import build_lattice, choose_cell
 from vmdpotential.molecule.cell import SAME_CELL, Cell, cell_stretch
 from vmdpotential.molecule.structure import Structure
 
-#: What the maps of statistics are in their :class:`~vmdpotential.grid.lattice.Provenance`, as `derived`.
+#: What the maps of statistics are in their :class:`~vmdpotential.grid.provenance.Provenance`, as `derived`.
 DERIVED_VALUES = {"mean": "", "std": "deviation", "sem": "error"}
 
 #: Number of random nodes at which the correlation of blocks is estimated.

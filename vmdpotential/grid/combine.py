@@ -11,7 +11,7 @@ from vmdpotential.grid.lattice import Grid, Provenance
 from vmdpotential.units import POTENTIAL_UNITS, coulomb_constant
 
 #: Number of points processed at a time.
-BLOCK = 2**20
+BLOCK_POINTS = 2**20
 
 
 def factor(first: Grid, second: Grid) -> float:
@@ -59,7 +59,7 @@ def combine_maps(first: Grid, second: Grid, sign: int) -> Grid:
         values = first.values - np.float32(scale) * second.values
     else:
         values = np.empty(first.lattice.shape, np.float32)
-        for start in range(0, first.lattice.shape[0], step := max(1, BLOCK // (values[0].size or 1))):
+        for start in range(0, first.lattice.shape[0], step := max(1, BLOCK_POINTS // (values[0].size or 1))):
             slab = first.lattice.slab(start, min(start + step, first.lattice.shape[0]))
             interpolated = second.sample(slab.points()).reshape(slab.shape)
             values[start : start + step] = first.values[start : start + step] - scale * interpolated

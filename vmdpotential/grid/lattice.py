@@ -1,21 +1,26 @@
-"""The points of a map (Lattice), and a map with its unit and provenance (Grid)."""
+"""A map with its unit and provenance (Grid); its points are a Lattice, of :mod:`vmdpotential.grid.targets`."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import field as dataclass_field
 from importlib import import_module
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vmdpotential import extras
 from vmdpotential.arrays import Floats
-from vmdpotential.errors import InputError, UsageError, check_unmasked
+from vmdpotential.errors import InputError, check_unmasked
+from vmdpotential.grid.provenance import Provenance as Provenance
+from vmdpotential.grid.provenance import cell_vectors
 from vmdpotential.grid.solvation import Solvation
+from vmdpotential.grid.targets import Lattice as Lattice
+from vmdpotential.grid.targets import Points as Points
+from vmdpotential.grid.targets import coordinate_bounds as coordinate_bounds
 from vmdpotential.molecule.cell import Cell
 
 if TYPE_CHECKING:
@@ -24,361 +29,8 @@ if TYPE_CHECKING:
     from vmdpotential.grid.planes import Plane
 
 
-#: Largest distance, in spacings, between nodes that are the same.
-SAME_NODE = 1e-6
-
-#: Limits of the lattice spacing, A: values beyond them come from damaged files, and nodes would differ by less than
-#: rounding.
-FINEST, COARSEST = 1e-6, 1e6
-
 #: Modules that draw slices; they are above this one, and named by their paths, as in the registry.
 _SLICES, _PAGES = "vmdpotential.figures.slices", "vmdpotential.figures.page"
-
-
-def _check_spacing(spacing: float, padding: float = 0.0) -> None:
-    if not 0 < spacing < np.inf:
-        raise UsageError("spacing", "must be a distance in A, above 0", value=f"{spacing:g}")
-    if not 0 <= padding < np.inf:
-        raise UsageError("padding", "must be a distance in A, at least 0", value=f"{padding:g}")
-
-
-def _counts(numbers: Floats) -> tuple[int, int, int]:
-    """Return the numbers of nodes (3,) as integers; refuse those of distant atoms or huge cells, which overflow."""
-    if not (numbers < 2**31).all():
-        raise UsageError(
-            "spacing", f"a lattice of {' x '.join(f'{n:.3g}' for n in numbers)} points cannot be made",
-            "use a larger {spacing}, or correct coordinates or cell lengths that are far too large",
-        )
-    nx, ny, nz = (int(n) for n in numbers)
-    return nx, ny, nz
-
-
-
-def coordinate_bounds(positions: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest coordinates of positions (N, 3)."""
-    if 0 < len(positions) < 500:
-        return positions.min(0), positions.max(0)
-    # numpy reduces long rows much faster than rows of three numbers: 64 positions make a row
-    count = len(positions) // 64 * 64
-    rows, rest = np.ascontiguousarray(positions[:count]).reshape(-1, 192), positions[count:]
-    low = np.concatenate([rows.min(0, initial=np.inf).reshape(-1, 3), rest])
-    high = np.concatenate([rows.max(0, initial=-np.inf).reshape(-1, 3), rest])
-    return low.min(0), high.max(0)
-
-
-@dataclass(frozen=True)
-class Box:
-    """Box with edges along x, y and z: two opposite corners, (3,) float, A."""
-
-    low: tuple[float, float, float]
-    high: tuple[float, float, float]
-
-    @classmethod
-    def around(cls, positions: Floats) -> Box:
-        """Return the box around positions (N, 3), or an empty box at the origin if there are none."""
-        if not len(positions):
-            return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-        (a, b, c), (d, e, f) = (corner.tolist() for corner in coordinate_bounds(positions))
-        return cls((a, b, c), (d, e, f))
-
-    def holds(self, positions: Floats) -> bool:
-        """Return whether all positions (N, 3) are inside, up to rounding."""
-        other = Box.around(positions)
-        return not len(positions) or bool((np.array(other.low) >= np.array(self.low) - 1e-6).all()
-                                          and (np.array(other.high) <= np.array(self.high) + 1e-6).all())
-
-
-@dataclass(frozen=True, eq=False)
-class Lattice:
-    """Regular points: node [i, j, k] is at ``origin + spacing * (i, j, k)``.
-
-    Parameters
-    ----------
-    origin : (3,) float64, A
-        Position of node [0, 0, 0] (a node, not a cell corner).
-    spacing : float or (3,) float64, A
-        Distance between nodes along x, y, z.
-    shape : (3,) int
-        Nodes along x, y, z.
-
-    Examples
-    --------
-    >>> vp.Lattice((0, 0, 0), 0.5, (41, 41, 61)).last.tolist()
-    [20.0, 20.0, 30.0]
-    """
-
-    origin: Floats
-    spacing: Floats
-    shape: tuple[int, int, int]
-
-    #: Kind of a sum's target, and type of the values there.
-    kind: ClassVar[str] = "grid"
-    dtype: ClassVar[type[np.floating[Any]]] = np.float32
-
-    def __post_init__(self) -> None:
-        origin, spacing = np.zeros(3), np.zeros(3)
-        origin += np.asarray(self.origin, np.float64)  # 0 for -0
-        spacing += np.asarray(self.spacing, np.float64)
-        shape = tuple(int(n) for n in self.shape)
-        if len(shape) != 3 or min(shape) < 1:
-            raise UsageError("shape", f"a lattice of {' x '.join(map(str, shape))} points is empty")
-        if not all(map(math.isfinite, origin.tolist())):
-            raise UsageError("origin", "must be three finite coordinates in A", value=str(origin.tolist()))
-        if not all(FINEST <= h <= COARSEST for h in spacing.tolist()):
-            raise UsageError("spacing", f"must be distances of {FINEST:g} to {COARSEST:g} A",
-                             value=str(spacing.tolist()))
-        origin.setflags(write=False)
-        spacing.setflags(write=False)
-        object.__setattr__(self, "origin", origin)
-        object.__setattr__(self, "spacing", spacing)
-        object.__setattr__(self, "shape", shape)
-
-    @classmethod
-    def around(cls, positions: ArrayLike, spacing: float, padding: float = 0.0) -> Lattice:
-        """Return the lattice that covers positions (N, 3) and `padding` A on every side.
-
-        Nodes are at whole multiples of the spacing, so that maps of different frames or selections
-        share their points, and formats that store the origin in units of the spacing can represent it.
-        """
-        _check_spacing(spacing, padding)
-        positions = np.asarray(positions, np.float64)
-        if not len(positions):
-            raise InputError("there are no atoms to put a lattice around")
-        low, high = coordinate_bounds(positions)
-        low, high = low - padding, high + padding
-        first = np.floor(low / spacing + 1e-9)
-        shape = _counts(np.ceil(high / spacing - 1e-9) - first + 1)
-        return cls(first * spacing, np.full(3, spacing), shape)
-
-    @classmethod
-    def over_cell(cls, cell: Cell, spacing: float, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Lattice:
-        """Return the lattice of a periodic cell.
-
-        An orthogonal cell is divided evenly, with at most `spacing` A between nodes and no node twice;
-        nodes are at whole multiples of the spacing, the first within half of it from `origin`. A
-        triclinic cell gets its axis-aligned bounding box.
-        """
-        _check_spacing(spacing)
-        origin = np.asarray(origin, np.float64)
-        if cell.orthogonal:
-            length = np.diagonal(cell.vectors)
-            shape = _counts(np.maximum(1, np.ceil(np.abs(length) / spacing - 1e-6)))
-            steps = np.abs(length) / shape
-            low = origin + np.minimum(length, 0)  # a vector may point to negative coordinates
-            return cls(np.rint(low / steps) * steps, steps, shape)
-        corners = np.array([[n >> 2 & 1, n >> 1 & 1, n & 1] for n in range(8)], float) @ cell.vectors
-        return cls.around(corners + origin, spacing)
-
-    def __repr__(self) -> str:
-        spacing, *others = dict.fromkeys(f"{h:.4g}" for h in self.spacing)
-        step = " x ".join(f"{h:.4g}" for h in self.spacing) if others else spacing
-        origin = " ".join(f"{x:.4g}" for x in self.origin)
-        return f"Lattice({' x '.join(map(str, self.shape))} points, {step} A apart, from {origin} A)"
-
-    @property
-    def size(self) -> int:
-        """Number of nodes."""
-        nx, ny, nz = self.shape
-        return nx * ny * nz
-
-    def same_nodes(self, other: Lattice) -> bool:
-        """Return whether another lattice has exactly the same nodes."""
-        return self.shape == other.shape and np.array_equal(self.origin, other.origin) and np.array_equal(
-            self.spacing, other.spacing)
-
-    def part_of(self, other: Lattice) -> tuple[slice, slice, slice] | None:
-        """Return the part of the nodes that is another lattice of the same spacing; None if that has other nodes."""
-        place = (other.origin - self.origin) / self.spacing
-        first = np.rint(place).astype(np.int64)
-        if (np.abs(place - first).max() > SAME_NODE or (first < 0).any()
-                or (first + other.shape > self.shape).any() or not np.array_equal(self.spacing, other.spacing)):
-            return None
-        x, y, z = (slice(a, a + n) for a, n in zip(first.tolist(), other.shape, strict=True))
-        return x, y, z
-
-    @property
-    def last(self) -> Floats:
-        """(3,) position of the last node, A."""
-        last: Floats = self.origin + self.spacing * (np.array(self.shape) - 1)
-        return last
-
-    @property
-    def box(self) -> Box:
-        """Box around the nodes."""
-        return Box.around(np.array([self.origin, self.last]))
-
-    def axes(self) -> tuple[Floats, Floats, Floats]:
-        """Return the x, y and z coordinates of the nodes, A."""
-        x, y, z = (self.origin[d] + self.spacing[d] * np.arange(self.shape[d]) for d in range(3))
-        return x, y, z
-
-    def points(self, indices: ArrayLike | None = None) -> Floats:
-        """Return positions (M, 3), A, of nodes with indices (M, 3), or of all nodes in C order."""
-        if indices is None:
-            indices = np.indices(self.shape).reshape(3, -1).T
-        return self.origin + self.spacing * np.asarray(indices, np.float64)
-
-    def slab(self, start: int, stop: int, axis: int = 0) -> Lattice:
-        """Return the nodes with ``start <= i < stop`` along x (the slowest axis in memory), or along y or z."""
-        low, high = [0, 0, 0], list(self.shape)
-        low[axis], high[axis] = start, stop
-        return self.window(low, high)
-
-    def window(self, low: ArrayLike, high: ArrayLike) -> Lattice:
-        """Return the nodes from indices `low` (3,) up to but excluding `high` (3,)."""
-        low, high = np.asarray(low), np.asarray(high)
-        nx, ny, nz = (int(n) for n in high - low)
-        return Lattice(self.origin + self.spacing * low, self.spacing, (nx, ny, nz))
-
-    def wraps(self, cell: Cell | None) -> bool:
-        """Return whether the nodes cover a whole rectangular cell, so that the last ones are next to the first."""
-        return cell is not None and cell.orthogonal and bool(np.allclose(
-            self.spacing * self.shape, np.abs(np.diagonal(cell.vectors)), rtol=1e-4))
-
-    def stretched(self, factors: Floats) -> Lattice:
-        """Return the lattice with its coordinates multiplied by factors (3,) along x, y and z."""
-        return Lattice(self.origin * factors, self.spacing * factors, self.shape)
-
-    def every(self, step: int) -> Lattice:
-        """Return the lattice of every `step`-th node along each axis, from the first."""
-        nx, ny, nz = (-(-n // step) for n in self.shape)
-        return Lattice(self.origin, self.spacing * step, (nx, ny, nz))
-
-
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Arbitrary points, at which values are computed.
-
-    Parameters
-    ----------
-    positions : (P, 3) float64, A
-    """
-
-    positions: Floats
-
-    #: Kind of a sum's target, and type of the values there.
-    kind: ClassVar[str] = "points"
-    dtype: ClassVar[type[np.floating[Any]]] = np.float64
-
-    @property
-    def shape(self) -> tuple[int]:
-        """Number of points, (1,)."""
-        return (len(self.positions),)
-
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return len(self.positions)
-
-    @cached_property
-    def box(self) -> Box:
-        """Box around them."""
-        return Box.around(self.positions)
-
-    def points(self, indices: ArrayLike | None = None) -> Floats:
-        """Return positions (M, 3), A, of points with indices (M,) or (M, 1), or of all."""
-        return self.positions if indices is None else self.positions[np.ravel(indices)]
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Origin of a map's values, which every file of the map contains.
-
-    Empty strings and None mean "not known".
-
-    Parameters
-    ----------
-    quantity : str
-        Name of the mapped quantity.
-    derived : str
-        How the values follow from maps of the quantity, if they are not its values or their mean: ``difference`` of two
-        maps, or ``deviation`` or ``error`` of the mean over frames. Such values have colours of their own.
-    method, interaction : str
-        Method of summation, and interaction between a charge and a point.
-    medium : str
-        Medium between the charges, for legends and axes: "vacuum, no screening", "screened, 0.15 M, dielectric
-        78.5".
-    medium_kind : str
-        Its kind, by which colours and surfaces are chosen: ``water`` (a continuum), ``screened``, ``explicit`` or
-        ``vacuum``; empty if it is not known, or of several media.
-    boundary : str
-        ``open`` or ``periodic``.
-    cell : tuple of nine float, A
-        The vectors a, b and c of a periodic map.
-    cutoff : float, A
-        Distance beyond which charges are ignored.
-    tolerance, error : float
-        Rms errors over the potential's rms: the largest one allowed, and the one measured against the exact sum.
-    error_away : float
-        Error at the points farther than 2 A from every charge.
-    error_field, error_field_away : float
-        The same errors of the electric field, if it was computed with the map.
-    precision, engine : str
-        Floating-point precision and compute engine.
-    atoms : str
-        Selection of the atoms that contribute charges.
-    molecule : str
-        Number of these atoms and their centre, A: "3128 atoms around 10.12 8.03 -4.40".
-    state : str
-        Which of several states of the same atoms the map is of, such as ``pH 4`` or ``frame 20, 40 ps``.
-    frames : str
-        Frames over which the map is a mean.
-    inefficiency : float
-        Statistical inefficiency of these frames.
-    zero : str
-        Reference of the potential, at which it is zero.
-    inputs : tuple of str
-        Names of the input files.
-    program : str
-        Name and version of the program.
-
-    Examples
-    --------
-    >>> grid = vp.potential_map(vp.read_structure("data/dhfr.pdb.gz", topology="data/dhfr.psf.gz"), spacing=4.0,
-    ...                         medium="explicit")
-    >>> grid.provenance.boundary
-    'periodic'
-    """
-
-    quantity: str = "electrostatic potential"
-    derived: str = ""
-    method: str = ""
-    interaction: str = ""
-    medium: str = ""
-    medium_kind: str = ""
-    boundary: str = ""
-    cell: tuple[float, ...] | None = None
-    cutoff: float | None = None
-    tolerance: float | None = None
-    error: float | None = None
-    error_away: float | None = None
-    error_field: float | None = None
-    error_field_away: float | None = None
-    precision: str = ""
-    engine: str = ""
-    atoms: str = ""
-    molecule: str = ""
-    state: str = ""
-    frames: str = ""
-    inefficiency: float | None = None
-    zero: str = ""
-    inputs: tuple[str, ...] = ()
-    program: str = ""
-
-    @property
-    def continuum(self) -> bool:
-        """Whether the map is that of a molecule in a continuum, the medium water."""
-        return self.medium_kind == "water"
-
-
-def _cell_vectors(text: str) -> tuple[float, ...] | None:
-    """Return the nine components of the cell vectors in a header; None if they are missing or span no volume."""
-    try:
-        vectors = np.array([float(x) for x in text.split()])
-        Cell(vectors)
-    except ValueError:
-        return None
-    return tuple(vectors.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,7 +71,7 @@ class Grid:
     unit: str = ""
     temperature: float | None = None
     dielectric: float | None = None
-    provenance: Provenance = Provenance()
+    provenance: Provenance = dataclass_field(default_factory=Provenance)
     field: tuple[Grid, Grid, Grid] | None = None
     solvation: Solvation | None = None
 
@@ -463,8 +115,9 @@ class Grid:
                 for key, value in items.items() if value not in (None, "", ())}
 
     @classmethod
-    def from_header(cls, lattice: Lattice, values: NDArray[Any], header: Mapping[str, str]) -> Grid:
+    def from_header(cls, lattice: Lattice, values: NDArray[Any], header: Mapping[Any, Any]) -> Grid:
         """Return a Grid from the entries that :meth:`header` wrote; unknown entries are ignored."""
+        header = {str(name): str(value) for name, value in header.items()}
         def number(key: str) -> float | None:
             try:
                 return float(header[key])
@@ -478,7 +131,7 @@ class Grid:
             elif entry.name == "inputs":
                 known["inputs"] = tuple(filter(None, header.get("inputs", "").split("|")))
             elif entry.name == "cell":
-                known["cell"] = _cell_vectors(header.get("cell", ""))
+                known["cell"] = cell_vectors(header.get("cell", ""))
             elif entry.name in header:
                 known[entry.name] = header[entry.name]
         return cls(lattice, values, header.get("unit", ""), number("temperature"), number("dielectric"),
@@ -558,29 +211,38 @@ class Grid:
 
     def to_griddata(self) -> Any:
         """Return the map as a ``gridData.Grid`` (GridDataFormats) with the metadata of :meth:`header`."""
-        from vmdpotential.grid import conversions
-
-        return conversions.to_griddata(self)
+        package = extras.load_optional("gridData", "grids of GridDataFormats", "traj")
+        return package.Grid(self.values, origin=self.lattice.origin, delta=self.lattice.spacing, metadata=self.header())
 
     @classmethod
     def from_griddata(cls, grid: Any) -> Grid:
-        """Return the map of a ``gridData.Grid`` whose axes lie along x, y and z."""
-        from vmdpotential.grid import conversions
-
-        return conversions.from_griddata(grid)
+        """Return the map of a ``gridData.Grid``; raises InputError unless its axes lie along x, y and z."""
+        delta = np.asarray(grid.delta, np.float64)
+        if delta.ndim == 2:
+            if np.abs(delta - np.diag(np.diagonal(delta))).max() > 1e-6:
+                raise InputError("the axes of the gridData.Grid do not lie along x, y and z", "resample it")
+            delta = np.diagonal(delta)
+        values = np.asarray(grid.grid)
+        return cls.from_header(Lattice(grid.origin, delta, values.shape), values, grid.metadata or {})
 
     def to_xarray(self) -> Any:
         """Return an ``xarray.DataArray`` with coordinates x, y and z, A, and the attributes of :meth:`header`."""
-        from vmdpotential.grid import conversions
-
-        return conversions.to_xarray(self)
+        package = extras.load_optional("xarray", "objects of xarray", "large", "use numpy.asarray")
+        axes = dict(zip("xyz", self.lattice.axes(), strict=True))
+        return package.DataArray(self.values, axes, tuple("xyz"), self.provenance.quantity or None, self.header())
 
     @classmethod
     def from_xarray(cls, array: Any) -> Grid:
-        """Return the map of an ``xarray.DataArray`` with evenly spaced coordinates x, y and z, A."""
-        from vmdpotential.grid import conversions
-
-        return conversions.from_xarray(array)
+        """Return the map of an ``xarray.DataArray``; raises InputError unless its coordinates are evenly spaced, A."""
+        array = array.transpose("x", "y", "z")
+        axes = [np.asarray(array[axis], np.float64) for axis in "xyz"]
+        spacing = np.array([(axis[-1] - axis[0]) / (len(axis) - 1) if len(axis) > 1 else 1.0 for axis in axes])
+        for axis, step in zip(axes, spacing, strict=True):
+            if step <= 0 or np.abs(np.diff(axis) - step).max(initial=0) > 1e-3 * step:
+                raise InputError("the coordinates of the xarray object are not evenly spaced and increasing",
+                                 "interpolate its values")
+        return cls.from_header(Lattice(np.array([axis[0] for axis in axes]), spacing, array.shape), array.values,
+                               array.attrs)
 
     def with_values(self, values: NDArray[Any]) -> Grid:
         """Return a map in memory with other values, without the field and the solvation energy of this one."""

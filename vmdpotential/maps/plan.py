@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from vmdpotential import __version__
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import InputError, Message, TaskError, UsageError
-from vmdpotential.grid.lattice import Box, Grid, Lattice, Provenance
+from vmdpotential.grid.lattice import Grid, Lattice, Provenance
 from vmdpotential.grid.solvation import Solvation
 from vmdpotential.grid.stored import StoredGrid
+from vmdpotential.grid.targets import Box
 from vmdpotential.interactions import Bound
 from vmdpotential.maps.choice import check_algorithm, choose_method
 from vmdpotential.maps.interaction import bind_interaction, check_tolerance, in_medium, medium_of_sum

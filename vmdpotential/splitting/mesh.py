@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vmdpotential.arrays import Floats
 from vmdpotential.errors import InputError
-from vmdpotential.grid.lattice import Box, Lattice
+from vmdpotential.grid.targets import Box, Lattice
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.coulomb import PER_RADIUS, CoulombSplitting, euler_sum, optimal_splitting

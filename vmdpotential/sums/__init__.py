@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from vmdpotential import memory, registry
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import TaskError, UsageError, VmdpotentialError
-from vmdpotential.grid.lattice import Box, Lattice, Points
+from vmdpotential.grid.targets import Box, Lattice, Points
 from vmdpotential.interactions import Bound, Interaction
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.splitting.long_range import long_range
@@ -84,7 +84,7 @@ class Request:
     precision : str
         One of :data:`vmdpotential.sums.potential_sum.PRECISIONS`.
     tolerance : float
-        Greatest relative rms error, as defined by :class:`vmdpotential.sums.accuracy.Errors`.
+        Greatest relative rms error, as defined by :class:`vmdpotential.sums.result.Errors`.
     field : bool
         Whether the field is computed in addition to the potential.
     error : float, e/A

@@ -22,8 +22,7 @@ from vmdpotential.sums import Method, Plan, Request, slabs
 from vmdpotential.sums.potential_sum import PotentialSum, prepare_sum
 from vmdpotential.sums.reference import NEGLECTED_WAVES, exact_plan, full_potential
 from vmdpotential.sums.refinement import BY_ERROR, BY_ERROR_OF_MAPS, PlanAttempt, refine_to_tolerance
-from vmdpotential.sums.result import Errors as Errors
-from vmdpotential.sums.result import Result
+from vmdpotential.sums.result import Errors, Result
 from vmdpotential.sums.slabs import Sink
 
 Floats = NDArray[np.float64]

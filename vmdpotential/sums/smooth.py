@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from vmdpotential.grid.lattice import Box
+    from vmdpotential.grid.targets import Box
     from vmdpotential.interactions import Bound
     from vmdpotential.molecule.cell import Cell
     from vmdpotential.sums.potential_sum import PotentialSum, Prepared

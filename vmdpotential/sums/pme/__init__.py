@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from vmdpotential import memory
 from vmdpotential.engines import Engine, get_engine
 from vmdpotential.errors import BackendError, TaskError
-from vmdpotential.grid.lattice import Box, Lattice, Points
+from vmdpotential.grid.targets import Box, Lattice, Points
 from vmdpotential.interactions import Bound
 from vmdpotential.molecule.cell import Cell, same_cell
 from vmdpotential.splitting.long_range import long_range
