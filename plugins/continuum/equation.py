@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from vmdpotential.engines import Engine
 from vmdpotential.grid.lattice import Lattice
 from vmdpotential.interactions import SOFT_CORE
-from vmdpotential.surfaces import region
+from vmdpotential.surfaces.region import planes_at_once
 
 from . import smooth
+from .edges import KERNELS as EDGE_KERNELS
+from .edges import conductances, inside_nodes, scale_shares
 from .faces import KERNELS, ON_KINK, POINTS_PER_TASK
 from .jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
 from .lattices import around
@@ -100,18 +102,18 @@ class Problem:
         self.total, self._near, self._lasting, self._depth = total, near, lasting, depth
         c = continuum
         distances, shares = c.surface.arrays(lattice, c.ion_radius if c.kappa > 0 else None, engine)
-        self.within = region.inside_nodes(distances, engine)
+        self.within = inside_nodes(distances, engine)
         water, self._outside, between = self._around()
         pores = None if c.membrane is None or c.membrane.pores is None else c.membrane.pores.at_nodes(lattice)
         self._pores = None if pores is None or not pores.any() else engine.array(pores)
         self.k2 = engine.zeros(lattice.shape, np.float32) if shares is None else shares
         if c.kappa > 0:
             full = float(c.outside * c.kappa**2 * np.prod(lattice.spacing) / lattice.spacing.mean())
-            region.scale_shares(self.k2, self.within, (full * water).astype(np.float32), engine, self._pores, full)
+            scale_shares(self.k2, self.within, (full * water).astype(np.float32), engine, self._pores, full)
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self._distances = distances
         if not c.gaussian:
-            self.edges = region.conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
+            self.edges = conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
                                              c.outside)
         self._kept: dict[str, Any] = {}  # of all charges
         self._solvers: list[MultigridSolver] = []  # one, when it is known; shared with copies that have other charges
@@ -198,9 +200,9 @@ class Problem:
         return result
 
     def _on_nodes(self, name: str, /, **values: Any) -> None:
-        """Run a kernel of region.cu for all nodes."""
-        self.engine.launch(region.KERNELS[name], (self.lattice.shape[0], self.lattice.size), "surface",
-                           region.planes_at_once(self.lattice.shape[0]), shape=self.lattice.shape, **values)
+        """Run a kernel of edges.cu for all nodes."""
+        self.engine.launch(EDGE_KERNELS[name], (self.lattice.shape[0], self.lattice.size), "surface",
+                           planes_at_once(self.lattice.shape[0]), shape=self.lattice.shape, **values)
 
     def distances(self) -> Values:
         """Return the distances (nx, ny, nz) of nodes to the surface, A, negative inside; exact next to it.
@@ -324,7 +326,7 @@ class Problem:
 
     def _by_nodes(self, name: str, shape: tuple[int, ...], /, **values: Any) -> None:
         """Run a kernel of exchange.cu for the nodes of a lattice."""
-        self.engine.launch(KERNELS[name], (shape[0], math.prod(shape)), "surface", region.planes_at_once(shape[0]),
+        self.engine.launch(KERNELS[name], (shape[0], math.prod(shape)), "surface", planes_at_once(shape[0]),
                             **values)
 
     def _insert(self, part: tuple[int, ...], values: Any, out: Any, begin: Sequence[int] = (0, 0, 0),
@@ -336,7 +338,7 @@ class Problem:
     def _reduced(self, name: str, planes: int, numbers: int, /, **values: Any) -> Floats:
         """Run a kernel of exchange.cu that adds up numbers over nodes; return their sums."""
         sums = self.engine.empty((planes, numbers), np.float64)
-        self.engine.launch(KERNELS[name], (planes, BLOCK * planes), "surface", region.planes_at_once(planes),
+        self.engine.launch(KERNELS[name], (planes, BLOCK * planes), "surface", planes_at_once(planes),
                             sums=sums, **values)
         result: Floats = self.engine.to_host(sums).sum(0)
         return result

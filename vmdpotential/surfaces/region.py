@@ -8,7 +8,6 @@ another sphere covers that point; otherwise it is on an arc where two spheres in
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from vmdpotential.kernels.launch import KernelFile, call_kernel, load_library
 
 Values = NDArray[np.float32]
 
-KERNELS = KernelFile(Path(__file__).with_name("region.cu"))
+KERNELS, ARC_KERNELS = (KernelFile(Path(__file__).with_name(name)) for name in ("region.cu", "arcs.cu"))
 
 #: Largest number of cubes along an axis.
 MAX_CUBES = 200
@@ -38,7 +37,7 @@ NODES_AT_ONCE = 100_000
 #: Numbers of atoms, and of pairs of neighbours, that a thread takes at a time.
 ATOMS_AT_ONCE, PAIRS_AT_ONCE = 100, 5000
 
-#: Ranges of distance by which neighbours are sorted, and threads of a GPU for a sphere or an arc, as in region.cu.
+#: Ranges of distance by which neighbours are sorted, and threads of a GPU for a sphere or an arc, as in the kernels.
 BINS, WARP_THREADS = 16, 32
 
 #: Number of arcs per sphere for which there is room at first, in proteins; bytes per sphere, rounded up.
@@ -75,7 +74,7 @@ class PointCubes:
         self.counts = np.floor((high - low) / self.side).astype(np.int64) + 1
         self.starts = np.zeros(int(self.counts.prod()) + 1, np.int64)
         self.order, self.of = np.empty(len(points), np.int64), np.empty((len(points), 3), np.int64)
-        call_kernel(KERNELS["sort_into_cubes"], 0, 1, points=np.ascontiguousarray(points),
+        call_kernel(ARC_KERNELS["sort_into_cubes"], 0, 1, points=np.ascontiguousarray(points),
                     numbers=np.empty_like(self.order),
              ends=np.empty_like(self.starts), starts=self.starts, order=self.order, cubes=self.of, count=len(points),
              cube_count=len(self.starts) - 1, counts=self.counts, low=low, side=self.side)
@@ -221,12 +220,12 @@ class Surface:
         given = {"centres": centres, "radii": radii, "starts": engine.array(cubes.starts),
                  "cubes": engine.array(cubes.of), "numbers": numbers, "counts": cubes.counts,
                  "largest": float(self.radii.max(initial=0.0))}
-        engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=None, others=None,
+        engine.launch(ARC_KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=None, others=None,
                       owners=None, **given)
         begins = np.concatenate([[0], np.cumsum(engine.to_host(numbers))])
         count = int(begins[-1])
         others, owners = engine.empty(count, np.int32), engine.empty(count, np.int32)
-        engine.launch(KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=begins, others=others,
+        engine.launch(ARC_KERNELS["find_neighbours"], number, "surface", ATOMS_AT_ONCE, begins=begins, others=others,
                       owners=owners, **given)
         return centres, radii, begins[::BINS].copy(), others, owners
 
@@ -238,8 +237,8 @@ class Surface:
             room = ARCS_PER_SPHERE * number
             while True:
                 arcs, totals = engine.empty((room, ARC), np.float64), engine.zeros(2, np.int64)
-                engine.launch(KERNELS["find_arcs"], int(first[-1]), "surface", PAIRS_AT_ONCE, owners=owners, out=arcs,
-                              totals=totals, room=room, most=np.diff(first).max(initial=0), **of_spheres)
+                engine.launch(ARC_KERNELS["find_arcs"], int(first[-1]), "surface", PAIRS_AT_ONCE, owners=owners,
+                              out=arcs, totals=totals, room=room, most=np.diff(first).max(initial=0), **of_spheres)
                 arc_count, crowded = engine.to_host(totals).tolist()
                 if arc_count <= room:
                     break
@@ -247,56 +246,6 @@ class Surface:
             if crowded:  # a GPU has room for few parts of a circle
                 arcs, arc_count = engine.array(self.arcs), len(self.arcs)
             return Spheres(arcs=arcs, arc_count=arc_count, **of_spheres)
-
-
-def conductances(distances: Any, inside: float, outside: Floats, between: Floats, lattice: Lattice,
-                 engine: Engine, pores: Any = None, water: float = 0.0) -> tuple[Any, Any, Any]:
-    """Return the conductances of the edges from each node along x, y and z, over the mean spacing, on an engine.
-
-    Parameters
-    ----------
-    distances : (nx, ny, nz) float32, an array of the engine
-        To the surface, negative inside.
-    inside : float
-        Permittivity of the molecule.
-    outside : (nz,) float64
-        Permittivity around the molecule, at each height.
-    between : (nz - 1,) float64
-        That of the edges along z between these heights.
-    lattice : Lattice
-    engine : Engine
-    pores : (nx, ny, nz) bool, an array of the engine, optional
-        Nodes around the molecule that have the permittivity `water`.
-    water : float
-    """
-    weights = np.prod(lattice.spacing) / lattice.spacing**2 / lattice.spacing.mean()
-    x, y, z = (engine.empty(lattice.shape, np.float32) for _ in range(3))
-    engine.launch(KERNELS["compute_conductances"], (lattice.shape[0], lattice.size), "surface",
-                  planes_at_once(lattice.shape[0]), distances=distances, outside=outside, between=between, x=x, y=y,
-                  z=z, shape=lattice.shape, weights=weights, inside=inside)
-    if pores is not None:
-        engine.launch(KERNELS["open_edges"], (lattice.shape[0], lattice.size), "surface",
-                      planes_at_once(lattice.shape[0]), distances=distances, pores=pores, x=x, y=y, z=z,
-                      shape=lattice.shape, weights=weights, inside=inside, water=water)
-    return x, y, z
-
-
-def inside_nodes(distances: Any, engine: Engine) -> Any:
-    """Return which nodes (nx, ny, nz) are inside, where distances (nx, ny, nz) to the surface are negative."""
-    within = engine.empty(distances.shape, np.bool_)
-    engine.launch(KERNELS["find_sides"], math.prod(distances.shape), "surface", NODES_AT_ONCE, distances=distances,
-                  within=within)
-    return within
-
-
-def scale_shares(shares: Any, within: Any, factors: Values, engine: Engine, pores: Any, water: float) -> None:
-    """Multiply the shares (nx, ny, nz) of cells that ions can reach by factors (nz,), and by 0 inside.
-
-    By the factor `water` where `pores` (nx, ny, nz) are, unless that is None.
-    """
-    engine.launch(KERNELS["scale_shares"], (shares.shape[0], math.prod(shares.shape)), "surface",
-                  planes_at_once(shares.shape[0]), shares=shares, within=within, factors=factors, pores=pores,
-                  water=water, shape=shares.shape)
 
 
 def planes_at_once(planes: int) -> int:
