@@ -21,8 +21,7 @@ from vmdpotential.interactions import SOFT_CORE
 from vmdpotential.surfaces.region import planes_at_once
 
 from . import smooth
-from .edges import KERNELS as EDGE_KERNELS
-from .edges import conductances, inside_nodes, scale_shares
+from .edges import EDGE_KERNELS, edge_conductances, inside_nodes, scale_shares
 from .faces import KERNELS, ON_KINK, POINTS_PER_TASK
 from .jump import CLOSED_FORM_SPACINGS, NodeFlows, find_cut_edges
 from .lattices import around
@@ -113,8 +112,8 @@ class Problem:
         self.ions = c.ions if c.kappa > 0 else c.ions[:0]
         self._distances = distances
         if not c.gaussian:
-            self.edges = conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
-                                             c.outside)
+            self.edges = edge_conductances(distances, c.inside, self._outside, between, lattice, engine, self._pores,
+                                           c.outside)
         self._kept: dict[str, Any] = {}  # of all charges
         self._solvers: list[MultigridSolver] = []  # one, when it is known; shared with copies that have other charges
 

@@ -36,8 +36,8 @@ SURFACE_KINDS = ("molecular", "accessible")
 #: Radius of a probe of the size of water, A.
 PROBE_RADIUS = 1.4
 
-#: Spacing of the lattice for marching cubes, A. With a quarter of it, the area of all patches of a sign changes by less
-#: than 1 %, that of one patch of at least 30 A^2 by 1 % (rms), and the mean of a residue by 0.01 kT/e.
+#: Spacing of the lattice for marching cubes, A. Those of 0.15 A change the area of all patches of a sign by at most
+#: 0.5 %, that of one patch of at least 30 A^2 by 1 % (rms), and means of residues by 0.012 kT/e (three proteins).
 MESH_SPACING = 0.4
 
 #: Added to depths below the outer surface where they end cavities, A.

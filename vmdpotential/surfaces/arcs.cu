@@ -166,14 +166,14 @@ DEVICE void cut_circle(const Circle &c, double x, double y, double z, double squ
     rest = square - height * height - level * level;
 }
 
-// Remove what the sphere buries from the parts of the circle; return their number as remove_range does.
-DEVICE int bury(const Circle &c, double x, double y, double z, double level, double rest, int sphere, Part *parts,
-                int count)
+// The begin and end of what the sphere buries of the circle, as in turns.
+DEVICE void find_buried(const Circle &c, double x, double y, double z, double level, double rest, double &begin,
+                        double &end)
 {
-    const double root = sqrt(rest);
+    const double root = sqrt(rest > 0 ? rest : 0);
     const double to_x = -(x * c.u[0] + y * c.u[1] + z * c.u[2]), to_y = -(x * c.v[0] + y * c.v[1] + z * c.v[2]);
-    return remove_range(parts, count, turns(to_x * level - to_y * root, to_y * level + to_x * root),
-                        turns(to_x * level + to_y * root, to_y * level - to_x * root), sphere);
+    begin = turns(to_x * level - to_y * root, to_y * level + to_x * root);
+    end = turns(to_x * level + to_y * root, to_y * level - to_x * root);
 }
 
 struct Arcs {
@@ -236,8 +236,11 @@ BLOCK_KERNEL(find_arcs, Arcs)
         cut_circle(c, x, y, z, square, args.radii[other] * args.radii[other] - radius * radius - square, level, rest);
         if (rest <= 0)  // all of the circle, or nothing
             left = level > 1e-12 ? 0 : left;
-        else
-            left = bury(c, x, y, z, level, rest, other, parts, left);
+        else {
+            double begin, end;
+            find_buried(c, x, y, z, level, rest, begin, end);
+            left = remove_range(parts, left, begin, end, other);
+        }
         if (left > MAX_PARTS) {
             add_atomically(args.totals + 1, 1);
             left = 0;
@@ -291,11 +294,19 @@ RANGE_KERNEL(find_arcs, Arcs, begin, end)
             find_plane(c);
             parts[0] = {0, 4, -1, -1};
             int left = 1;
-            for (index_t n = 0; n < count && left; n++) {  // nearest first, because few spheres bury most circles
-                if (rests[n] <= 0 || n == m)  // the sphere's surface does not cut the circle, or the circle is on it
-                    continue;
-                left = bury(c, x[n], y[n], z[n], levels[n], rests[n], others[n], parts, left);
-                left = left > MAX_PARTS ? MAX_PARTS : left;
+            for (index_t block = 0; block < count && left; block += FLOATS) {  // near spheres bury most circles
+                double begins[FLOATS], ends[FLOATS];
+#pragma omp simd
+                for (int n = 0; n < FLOATS; n++)
+                    find_buried(c, x[block + n], y[block + n], z[block + n], levels[block + n], rests[block + n],
+                                begins[n], ends[n]);
+                for (int n = 0; n < FLOATS && left; n++) {
+                    // the sphere's surface does not cut the circle, or the circle is on it
+                    if (rests[block + n] <= 0 || block + n == m)
+                        continue;
+                    left = remove_range(parts, left, begins[n], ends[n], others[block + n]);
+                    left = left > MAX_PARTS ? MAX_PARTS : left;
+                }
             }
             write_arcs(args, c, a, b, parts, left);
         }
