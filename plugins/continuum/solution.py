@@ -53,7 +53,7 @@ NODES_TOGETHER = 50_000_000
 
 #: Tolerance of first solutions, which give the flow along the surface, and of second ones and the last one on the
 #: coarse lattice. DHFR's potential outside is then converged to 3e-4, a tenth of the error of a lattice of 0.5 A, and
-#: energies of binding of adenylate kinase's domains to 0.002 kcal/mol. With 1e-4 for second ones and 3e-5 for the last,
+#: energies of binding of adenylate kinase's domains to 0.02 kcal/mol. With 1e-4 for second ones and 3e-5 for the last,
 #: some of these energies are wrong by 0.04 kcal/mol, and their stated errors by a fifth.
 ROUGH, START = 1e-3, 3e-5
 
