@@ -379,7 +379,8 @@ def test_boxes_around_nodes_are_counted_exactly(count, reach):
     for low in first.T:
         marks[tuple(slice(max(a, 0), a + width) for a, width in zip(low, 2 * steps + 2, strict=True))] += 1
     nodes = np.argwhere(np.ones(lattice.shape))
-    counts = accuracy._boxes_around(nodes, first, 2 * steps + 2, np.array(lattice.shape))
+    reaches = np.array([steps, steps + 2])  # rows of the larger reach's lattice
+    counts = next(accuracy._boxes_around(nodes, first + steps[:, None], reaches, np.array(lattice.shape)))
     np.testing.assert_array_equal(counts, marks.ravel())
 
 

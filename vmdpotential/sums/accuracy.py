@@ -8,6 +8,7 @@ the field in both regions.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -207,36 +208,47 @@ def choose_points(lattice: Lattice, positions: Floats, cell: Cell | None,
     # by axes, as numpy computes rows of three numbers several times as slowly
     voxels = np.stack([np.floor((positions[:, d] - lattice.origin[d]) / lattice.spacing[d]).astype(np.int64)
                        for d in range(3)])
-    reaches = (0.0, AWAY_DISTANCE, *([SURROUNDINGS] if len(positions) <= SPARSE_DENSITY * volume else []))
-    chosen, boxes = [rng.integers(0, shape, (count - part * len(reaches), 3))], []
-    for steps in ((reach / lattice.spacing).astype(np.int64) for reach in reaches):
-        first, widths = voxels - steps[:, None], 2 * steps + 2
-        first = first[:, np.logical_and.reduce([(row > -width) & (row < end) for row, width, end in zip(
-            first, widths, shape, strict=True)])]
-        if first.shape[1]:
-            nodes = first[:, rng.integers(0, first.shape[1], part)].T + rng.integers(0, widths, (part, 3))
+    reaches = np.outer([0.0, AWAY_DISTANCE, *([SURROUNDINGS] if len(positions) <= SPARSE_DENSITY * volume else [])],
+                       1 / lattice.spacing).astype(np.int64)
+    voxels = _between(voxels, -reaches[-1] - 1, shape + reaches[-1])
+    chosen, shares = [rng.integers(0, shape, (count - part * len(reaches), 3))], []
+    for steps in reaches:
+        near, widths = _between(voxels, -steps - 1, shape + steps), 2 * steps + 2
+        shares.append(part / max(1, near.shape[1]) / widths.prod())
+        if near.shape[1]:
+            nodes = near[:, rng.integers(0, near.shape[1], part)].T + rng.integers(0, widths, (part, 3)) - steps
             chosen.append(nodes[((nodes >= 0) & (nodes < shape)).all(1)])
-            boxes.append((first, widths))
     points = np.concatenate(chosen)
     density = np.full(len(points), len(chosen[0]) / size)
-    for first, widths in boxes:
-        density += part / (first.shape[1] * widths.prod()) * _boxes_around(points, first, widths, shape)
+    for share, counts in zip(shares, _boxes_around(points, voxels, reaches, shape), strict=True):
+        density += share * counts
     return points, 1 / density / np.sum(1 / density)
 
 
-def _boxes_around(points: Indices, first: Indices, widths: Indices, shape: Indices) -> Indices:
-    """Return the number (M,) of boxes of nodes, with their first nodes (3, N) and widths (3,), that hold points (M, 3).
+def _boxes_around(points: Indices, voxels: Indices, reaches: Indices, shape: Indices) -> Iterator[Indices]:
+    """Yield for each of the reaches, steps (R, 3), how many boxes around voxels (3, N) hold each of the points (M, 3).
 
-    The first nodes of these boxes are in rows, whose numbers are counted among the sorted ones.
+    A box ends a step behind its voxel. Voxels, which are at most the last reach off the lattice, are sorted once,
+    by their numbers along rows of the lattice with margins, and those of rows are counted.
     """
-    padded = shape + widths
+    margin = reaches[-1] + 1
+    padded = shape + 2 * margin
     strides = np.array([padded[1] * padded[2], padded[2], 1])
-    numbers = np.sort(strides @ (first + widths[:, None]))
-    total = np.zeros(len(points), np.int64)
-    for plane in range(widths[0]):  # plane by plane, which takes little memory
-        last = ((points + widths) @ strides - plane * strides[0])[:, None] - np.arange(widths[1]) * strides[1]
-        total += (np.searchsorted(numbers, last, "right") - np.searchsorted(numbers, last - widths[2], "right")).sum(1)
-    return total
+    numbers, own = np.sort(strides @ (voxels + margin[:, None])), (points + margin) @ strides
+    for steps in reaches:
+        total = np.zeros(len(points), np.int64)
+        for plane in range(-steps[0] - 1, steps[0] + 1):  # plane by plane, which takes little memory
+            rows = (own + plane * strides[0])[:, None] + strides[1] * np.arange(-steps[1] - 1, steps[1] + 1)
+            total += (np.searchsorted(numbers, rows + steps[2], "right")
+                      - np.searchsorted(numbers, rows - steps[2] - 1, "left")).sum(1)
+        yield total
+
+
+def _between(indices: Indices, low: Indices, end: Indices) -> Indices:
+    """Return those of the indices (3, N) that are at least `low` (3,) and below `end` (3,)."""
+    is_between = np.logical_and.reduce([(row >= least) & (row < after)
+                                        for row, least, after in zip(indices, low, end, strict=True)])
+    return indices if is_between.all() else indices[:, is_between]
 
 
 def run_to_tolerance(method: Method, request: Request, positions: Floats, charges: Floats, exact: Sample | None,
