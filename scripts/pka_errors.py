@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare pKa values with measured ones, as the theory of titration does.
 
-    scripts/pka_errors.py               model compounds, PROPKA, and `titrate` at permittivities of 4, 8, 20 and 40
+    scripts/pka_errors.py             model compounds, PROPKA, and `titrate` at permittivities of 4, 8, 20 and 40
     scripts/pka_errors.py 10 20       other permittivities of the protein
 """
 
