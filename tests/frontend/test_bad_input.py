@@ -153,7 +153,6 @@ def test_bad_input(code, names, command, here, capfd, monkeypatch):
 
 @pytest.mark.parametrize("words", [
     "map in/cut.tpr -o m.dx", "map in/box.pdb --topology in/cut.tpr -o m.dx",
-    "map in/other.xtc --topology in/box.psf -o m.dx",
 ])
 def test_a_package_that_is_not_installed(words, here, capfd, monkeypatch):
     real = builtins.__import__
