@@ -17,6 +17,7 @@ import numpy as np
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice
+from vmdpotential.plugins.continuum.edges import edge_conductances
 from vmdpotential.plugins.continuum.lattices import levels
 from vmdpotential.plugins.continuum.multigrid import MultigridSolver
 from vmdpotential.surfaces import region
@@ -40,8 +41,8 @@ def problem(engine: Any, nodes: int) -> tuple[Any, ...]:
     lattice = Lattice(np.full(3, -extent), np.full(3, 0.5), (nodes,) * 3)
     centres, radii = rng.normal(scale=extent / 4, size=(40, 3)), np.full(40, extent / 5)
     distances = region.Surface(centres, radii, 0.0).distances(lattice)
-    edges = region.conductances(engine.array(distances), 2.0, np.full(nodes, 78.5), np.full(nodes - 1, 78.5), lattice,
-                                engine)
+    edges = edge_conductances(engine.array(distances), 2.0, np.full(nodes, 78.5), np.full(nodes - 1, 78.5), lattice,
+                              engine)
     k2 = np.where(distances > 2, np.float32(78.5 * 0.25 / 7.9**2), np.float32(0))
     sources = np.zeros(lattice.shape, np.float32)
     inner = (slice(1, -1),) * 3

@@ -1,5 +1,8 @@
-"""The shell functions that the scripts share: packages of Debian, for root and for others."""
+"""The scripts: names that they import, and the shell functions that they share."""
 
+import ast
+import importlib
+import inspect
 import os
 import subprocess
 from pathlib import Path
@@ -28,3 +31,24 @@ def test_packages_of_debian(user, sudo, installed, tmp_path):
     done = subprocess.run(["bash", "-euc", script], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert (done.returncode == 0) == installed == (tmp_path / "mark").exists()
     assert ("some-package" in done.stderr) != installed
+
+
+def python_scripts() -> list[Path]:
+    """Return the scripts in Python."""
+    return [path for path in sorted((ROOT / "scripts").iterdir()) if path.is_file()
+            and (path.suffix == ".py" or path.read_text().startswith("#!/usr/bin/env python3"))]
+
+
+@pytest.mark.parametrize("path", python_scripts(), ids=lambda path: path.name)
+def test_scripts_use_names_that_there_are(path):
+    """Most scripts measure or make something, and do not run here."""
+    modules = {}
+    for node in ast.walk(tree := ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "vmdpotential":
+            for name in node.names:
+                value = getattr(importlib.import_module(node.module), name.name, None)
+                value = value or importlib.import_module(f"{node.module}.{name.name}")
+                modules |= {name.asname or name.name: value} if inspect.ismodule(value) else {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            assert hasattr(modules[node.value.id], node.attr)
