@@ -86,10 +86,12 @@ template <class V> struct Leaf {
         for (int map = 0; map < maps; map++)
             for (int plane = 0; plane < 4; plane++)
                 for (int p = 0; p < parts; p++) {
-                    const V vector = vectors[(map * 4 + plane) * parts + p];
+                    Number numbers[LANES];
+                    store(numbers, vectors[(map * 4 + plane) * parts + p] * weight);
                     double *to = sums + 512 * map + 16 * plane + (first + p) * LANES;
+#pragma omp simd
                     for (int n = 0; n < LANES; n++)
-                        to[n] += (double)(vector[n] * weight);
+                        to[n] += (double)numbers[n];
                 }
     }
 };
