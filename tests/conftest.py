@@ -191,7 +191,7 @@ def tpr():
 @pytest.fixture(scope="session")
 def peptide():
     """A small peptide in water, with all parameters of its prmtop."""
-    from structure_files import TOOLS
+    from helpers import TOOLS
 
     from vmdpotential import read_structure
 

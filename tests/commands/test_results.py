@@ -12,8 +12,8 @@ from typing import Any
 import MDAnalysis
 import numpy as np
 import pytest
+from helpers import TOOLS
 from matplotlib.figure import Figure
-from structure_files import TOOLS
 
 from vmdpotential import registry
 from vmdpotential.errors import BackendError, StoppedError, UsageError

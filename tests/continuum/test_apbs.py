@@ -7,9 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import charges_at, refused, slow
+from helpers import TOOLS, charges_at, refused, slow
 from messages import naming
-from structure_files import TOOLS
 
 from vmdpotential import progress, registry
 from vmdpotential.commands.map import command as map_

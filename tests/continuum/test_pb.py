@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from charged_balls import INSIDE, WATER, C, around_a_charged_ball, work_of_charging
-from helpers import charges_at
+from helpers import TOOLS, charges_at
 from scipy.spatial import cKDTree
 from scipy.special import eval_legendre
-from structure_files import TOOLS
 
 from vmdpotential import read_structure, registry, solvation_energy
 from vmdpotential.commands.map import command as map_

@@ -5,9 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from helpers import charges_at, slow
+from helpers import TOOLS, charges_at, slow
 from messages import Words, naming
-from structure_files import TOOLS
 
 from vmdpotential import read_structure, solvation_energy
 from vmdpotential.errors import InputError, MemoryPlanError, TaskError, UsageError

@@ -6,8 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from charged_balls import around_a_charged_ball, work_of_charging
-from helpers import charges_at, slow
-from structure_files import TOOLS
+from helpers import TOOLS, charges_at, slow
 
 from vmdpotential import read_structure
 from vmdpotential.engines import get_engine

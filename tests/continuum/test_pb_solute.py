@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from structure_files import TOOLS
+from helpers import TOOLS
 
 from vmdpotential import potential_at, read_structure, solvation_energy
 from vmdpotential.commands.map import command as map_

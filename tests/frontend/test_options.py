@@ -14,9 +14,8 @@ from pathlib import Path
 import MDAnalysis
 import numpy as np
 import pytest
-from helpers import shell
+from helpers import TOOLS, shell
 from MDAnalysisTests.datafiles import DCD, PSF
-from structure_files import TOOLS
 
 from vmdpotential import registry
 from vmdpotential.errors import UsageError

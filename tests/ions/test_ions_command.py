@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers import shell
-from structure_files import TOOLS
+from helpers import TOOLS, shell
 
 DHFR = TOOLS / "dhfr" / "JAC.inpcrd", "--topology", TOOLS / "dhfr" / "JAC.prmtop"
 

@@ -7,8 +7,8 @@ import MDAnalysis
 import numpy as np
 import openmm.app
 import pytest
+from helpers import TOOLS
 from MDAnalysisTests import datafiles
-from structure_files import TOOLS
 
 import vmdpotential as vp
 

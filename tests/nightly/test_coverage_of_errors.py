@@ -4,8 +4,8 @@ import MDAnalysis
 import numpy as np
 import openmm
 import pytest
+from helpers import TOOLS
 from openmm import app, unit
-from structure_files import TOOLS
 
 from vmdpotential import energy, read_structure
 

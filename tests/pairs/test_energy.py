@@ -3,8 +3,8 @@
 import numpy as np
 import openmm
 import pytest
+from helpers import TOOLS
 from openmm import app, unit
-from structure_files import TOOLS
 
 from vmdpotential import io
 from vmdpotential.engines import get_engine

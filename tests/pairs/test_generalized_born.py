@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import openmm
 import pytest
-from helpers import charges_at
+from helpers import TOOLS, charges_at
 from openmm import app, unit
 from openmm.app.internal import customgbforces
 from scipy.integrate import quad
-from structure_files import TOOLS
 
 from vmdpotential import binding_energy, read_structure
 from vmdpotential.engines import get_engine

@@ -5,7 +5,7 @@ from dataclasses import replace
 import golden
 import numpy as np
 import pytest
-from structure_files import TOOLS
+from helpers import TOOLS
 
 from vmdpotential.frontend.cli import main
 from vmdpotential.molecule.charges import ChargeReport

@@ -5,7 +5,7 @@ import pickle
 import MDAnalysis
 import numpy as np
 import pytest
-from structure_files import TOOLS
+from helpers import TOOLS
 
 from vmdpotential import progress, registry
 from vmdpotential.errors import StoppedError, UsageError

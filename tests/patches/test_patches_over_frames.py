@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import shell
+from helpers import TOOLS, shell
 from MDAnalysisTests.datafiles import DCD, PSF
-from structure_files import TOOLS
 
 import vmdpotential as vp
 from vmdpotential import read_structure

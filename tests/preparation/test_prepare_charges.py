@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from entries import ENTRIES, heavy
-from structure_files import TOOLS
+from helpers import TOOLS
 
 from vmdpotential.errors import InputError
 from vmdpotential.io import read_structure, write_structure

@@ -6,8 +6,8 @@ from importlib import resources
 import fmm3dpy
 import numpy as np
 import pytest
+from helpers import TOOLS
 from scipy.spatial import cKDTree
-from structure_files import TOOLS
 
 from vmdpotential.engines import get_engine
 from vmdpotential.grid.lattice import Lattice

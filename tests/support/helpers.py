@@ -19,6 +19,9 @@ from vmdpotential.interactions.tracing import erfc, exp, fma, less, maximum, min
 from vmdpotential.molecule.samples import water_box
 from vmdpotential.molecule.structure import Structure
 
+#: Files of openmmtools, whose import takes almost a second. On machines with a GPU it need not be installed.
+TOOLS = Path(getattr(importlib.util.find_spec("openmmtools"), "origin", "openmmtools is not installed")).parent / "data"
+
 
 def script_module(name):
     """Return a program of the folder scripts, imported as a module."""

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from structure_files import TOOLS
+from helpers import TOOLS
 
 from vmdpotential import io
 from vmdpotential.plugins.forcefields.forcefield import nonbonded

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from ewald import shortest_vectors
-from helpers import charges_at, rms
+from helpers import TOOLS, charges_at, rms
 from scipy.special import erfc
-from structure_files import TOOLS
 
 from vmdpotential import io
 from vmdpotential.engines import get_engine

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib.util
 import warnings
 from pathlib import Path
 
 import MDAnalysis
 import numpy as np
 import openmm.app
+from helpers import TOOLS
 from MDAnalysisTests import datafiles
 
 from vmdpotential.molecule.structure import Structure, Topology
 
 MDA = Path(datafiles.PDB).parent
-# files alone; its import takes almost a second
-TOOLS = Path(importlib.util.find_spec("openmmtools").origin).parent / "data"
 OPENMM = Path(openmm.app.__file__).parent / "data"
 AMBER = MDA / "Amber"
 #: PSF files: words of line 1; atoms, bonds, angles, dihedrals, impropers, donors, acceptors, cross-terms

@@ -6,8 +6,8 @@ from pathlib import Path
 import freesasa
 import numpy as np
 import pytest
+from helpers import TOOLS
 from scipy.spatial import cKDTree
-from structure_files import TOOLS
 from test_surface import RADIUS, around
 
 import vmdpotential as vp
