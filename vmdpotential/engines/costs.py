@@ -63,8 +63,8 @@ class Costs(NamedTuple):
     plain_pair: float = 0.6
     exponential: float = 2.3
     stencil: float = 0.1
-    continuum_node: float = 1.8e-7
-    continuum_atom: float = 4e-5
+    continuum_node: float = 1.25e-7
+    continuum_atom: float = 2.8e-5
     at_point: float = 5e-7
     gather: float = 5e-10
     near: float = 6e-9
@@ -78,7 +78,7 @@ class Costs(NamedTuple):
 #: Measured with one thread of an EPYC (Zen 4). Those of pairs are between its times and those of a Zen 5, whose vectors
 #: of AVX-512 take half the time.
 CPU_COSTS = Costs(fixed=2.4e-3, atom=2.2e-8, spread=3.9e-10, transform_open=6.2e-10, transform_periodic=2.3e-9,
-            interpolate=0.0, pair=6e-11, candidate=3e-8, point=1.2e-8, direct=9e-11, plain_pair=0.82, stencil=0.4)
+            interpolate=0.0, pair=5.2e-11, candidate=2e-8, point=1.2e-8, direct=9e-11, plain_pair=0.82, stencil=0.4)
 
 #: Measured on an H200; those of arbitrary points are estimated from the rates of its kernels in float64.
 CUDA_COSTS = Costs(fixed=1.0e-3, atom=3.1e-9, spread=4.5e-12, transform_open=1.9e-12, transform_periodic=1.4e-12,
