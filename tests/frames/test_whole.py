@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import water
+from measured_pka import PROTEINS
 from messages import Words, naming
 
 from vmdpotential.errors import InputError
@@ -16,7 +17,7 @@ from vmdpotential.io import read_structure
 from vmdpotential.maps import potential_map
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.structure import Structure, Topology
-from vmdpotential.molecule.whole import MoleculeTrees, WholeComplex
+from vmdpotential.molecule.whole import MoleculeTrees, WholeComplex, whole_molecules
 
 TRICLINIC = Cell.from_parameters(30, 32, 28, 75, 65, 80)
 
@@ -112,6 +113,12 @@ def test_monomers_of_one_name_stay_where_they_are_in_contact(dimer, angles):
         for part in (slice(half), slice(half, None)):
             np.testing.assert_allclose(pair_distances(together[part]), pair_distances(dimer.positions[part]), atol=1e-9)
         np.testing.assert_allclose(pair_distances(together), pair_distances(dimer.positions), atol=1e-9)
+
+
+def test_an_entry_that_touches_its_own_image_stays_whole():
+    """As with the cell of a crystal whose symmetry is not in the file: atoms are then 2 A from another's image."""
+    ubiquitin = replace(PROTEINS["ubiquitin"].structure(), cell=Cell.from_parameters(50.84, 42.77, 28.95))
+    assert whole_molecules(ubiquitin) is ubiquitin
 
 
 def test_bonds_of_a_few_atoms_do_not_cut_others_into_residues(dimer):

@@ -109,6 +109,13 @@ def van_der_waals_radii(elements: Names) -> Floats:
     return mapped_names(elements, lambda word: gemmi.Element(word).vdw_r if word else 0.0, float)
 
 
+def covalent_radii(elements: Names) -> Floats:
+    """Return covalent radii, (N,) A, 0 for sites without an element."""
+    import gemmi
+
+    return mapped_names(elements, lambda word: gemmi.Element(word).covalent_r if word else 0.0, float)
+
+
 def atom_masses(structure: Structure) -> Floats:
     """Return masses, (N,) u, of the topology, or else of the elements (0 for sites without one)."""
     import gemmi

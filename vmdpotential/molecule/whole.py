@@ -12,7 +12,7 @@ from vmdpotential.arrays import Floats, Integers
 from vmdpotential.kernels.launch import KernelFile, launch_kernel
 from vmdpotential.molecule.cell import Cell
 from vmdpotential.molecule.close import close_pairs
-from vmdpotential.molecule.elements import fill_elements
+from vmdpotential.molecule.elements import covalent_radii, fill_elements
 from vmdpotential.molecule.names import WATER_RESIDUES, in_table
 from vmdpotential.molecule.structure import Structure
 
@@ -20,8 +20,9 @@ KERNELS = KernelFile(Path(__file__).with_name("tree.cu"))
 
 #: Largest distance between atoms of molecules that are in contact, A.
 CONTACT = 5.0
-#: Longest bond between heavy atoms of two residues, A; others are at least 2.4 A apart.
-BOND = 2.2
+#: Longest bond between heavy atoms of two residues, A, and how much longer than the sum of covalent radii it may be.
+#: Contacts of a model with its own images can be as near as 2 A.
+BOND, STRETCHED = 2.2, 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,11 @@ def _links(structure: Structure) -> Integers:
     # residues of several atoms; monatomic ions and waters are no parts of larger molecules
     several = np.append(False, same) | np.append(same, False)
     rows = np.flatnonzero(several & alone & ~in_table(structure.residue_names, WATER_RESIDUES))
-    rows = rows[~np.isin(fill_elements(structure).elements[rows], ["H", "D", ""])]
-    between, _ = close_pairs(structure.positions[rows], BOND, structure.cell)
-    between = rows[between]
+    elements = fill_elements(structure).elements
+    rows = rows[~np.isin(elements[rows], ["H", "D", ""])]
+    between, lengths = close_pairs(structure.positions[rows], BOND, structure.cell)
+    radii = covalent_radii(elements[rows])
+    between = rows[between[lengths < radii[between].sum(1) + STRETCHED]]
     between = between[np.diff(structure.residue_index[between], axis=1).any(1)]
     return np.concatenate([bonds, np.stack([within, within + 1], 1), between])
 
